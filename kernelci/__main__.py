@@ -1,0 +1,44 @@
+"""The shell around the commands: runs one, turns each foreseen error into one message and its exit code."""
+
+import sys
+
+from kernelci.errors import KernelciError
+
+
+def main() -> None:
+    """Run the command line and exit; the codes are those of `kernelci.errors`."""
+    from kernelci.cli import cli
+
+    try:
+        code = cli(standalone_mode=False)
+    except KernelciError as error:
+        print(error.rendered(), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        sys.exit(_unforeseen(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unforeseen(error: Exception) -> int:
+    import click
+
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return 2
+    if isinstance(error, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    import traceback
+
+    traceback.print_exc()
+    print("\nThis is a bug in kernelci: please report it with the lines above.", file=sys.stderr)
+    return 70
+
+
+if __name__ == "__main__":
+    main()

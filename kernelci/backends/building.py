@@ -1,0 +1,120 @@
+"""Build one kernel for one case and one GPU: through its own `compile` if it has one, else by calling its entry on stand-ins."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+
+import msgspec
+import torch
+
+from kernelci.backends import Backend, Build, Builds, CompileFailed, TooMuchShared
+from kernelci.gpus import Gpu
+from kernelci.workbench import standin
+
+Scalar = bool | int | float | str | None
+
+
+class TensorSpec(msgspec.Struct, frozen=True):
+    """A tensor argument without values; `dtype` is torch's name (`bfloat16`), strides and offset are in elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
+
+
+class BuildResult(msgspec.Struct, frozen=True):
+    """All that one case compiles to, and a note for each configuration that does not fit into the target's shared memory."""
+
+    builds: tuple[Build, ...]
+    notes: tuple[str, ...] = ()
+
+
+def build(
+    module: ModuleType,
+    entry: str,
+    case: object,
+    arguments: Mapping[str, TensorSpec | Scalar],
+    gpu: Gpu,
+    backend: Backend,
+    all_configs: bool = False,
+) -> BuildResult:
+    """Compile what `entry` would launch for `case` on `gpu`; `arguments` are its inputs and outputs by name.
+
+    A case that launches nothing (size 0) gives no builds.
+
+    Raises:
+        CompileFailed: the DSL, or the kernel's host code, refused; names the line.
+        TooMuchShared: no configuration fits.
+        NeedsData: host code asks for a tensor's values (`kernelci.workbench.standin`).
+    """
+    own = getattr(module, "compile", None)
+    _forget(module)
+    try:
+        with standin.gpu(gpu):
+            if callable(own):
+                result = _own(own, case, gpu, backend)
+            else:
+                result = _called(module, entry, case, arguments, gpu, backend, all_configs)
+    except (CompileFailed, TooMuchShared, standin.NeedsData):
+        raise
+    except Exception as error:
+        file, line = standin.where(error.__traceback__)
+        raise CompileFailed(f"{type(error).__name__}: {error}", line, file) from error
+    _check_target(result, gpu)
+    _check_shared(result, gpu)
+    return result
+
+
+def _forget(module: ModuleType) -> None:
+    """Empty the kernel file's own caches: what they hold may have been compiled for another target."""
+    for value in list(vars(module).values()):
+        if callable(clear := getattr(value, "cache_clear", None)):
+            clear()
+
+
+def _check_target(result: BuildResult, gpu: Gpu) -> None:
+    for made in result.builds:
+        found = re.search(rb"^\.target\s+(sm_\d+)", made.files.get("ptx", b""), re.MULTILINE)
+        if found and found[1].decode() != gpu.target.rstrip("abcdefghijklmnopqrstuvwxyz"):
+            raise CompileFailed(f"asked for {gpu.target}, {made.symbol} was compiled for {found[1].decode()}")
+
+
+def _check_shared(result: BuildResult, gpu: Gpu) -> None:
+    for made in result.builds:
+        if made.dynamic_shared_bytes > gpu.shared_memory_per_block_optin_bytes:
+            raise TooMuchShared(made.config, made.dynamic_shared_bytes, gpu.shared_memory_per_block_optin_bytes)
+
+
+def _own(compile_case: Callable[..., object], case: object, gpu: Gpu, backend: Backend) -> BuildResult:
+    builds = Builds()
+    with backend.intercept(gpu, False):
+        yielded = compile_case(case, gpu.target)
+        # While a generator waits at its yield, the files of what it yielded are still there.
+        for compiled in yielded if isinstance(yielded, Iterable) else [yielded]:
+            builds.add(backend.describe(compiled, gpu.target))
+    return BuildResult(tuple(builds))
+
+
+def _called(
+    module: ModuleType,
+    entry: str,
+    case: object,
+    arguments: Mapping[str, TensorSpec | Scalar],
+    gpu: Gpu,
+    backend: Backend,
+    all_configs: bool,
+) -> BuildResult:
+    function = getattr(module, entry)
+    prepare = getattr(module, "prepare", None)
+    with backend.intercept(gpu, all_configs) as builds:
+        if callable(prepare):
+            prepare(case)
+        function(**{name: _stand_in(value) for name, value in arguments.items()})
+    return BuildResult(tuple(builds), tuple(str(note) for note in getattr(builds, "notes", ())))
+
+
+def _stand_in(value: TensorSpec | Scalar) -> object:
+    if isinstance(value, TensorSpec):
+        return standin.tensor(value.shape, getattr(torch, value.dtype), value.strides, value.offset)
+    return value

@@ -1,0 +1,41 @@
+"""Import a kernel file by its path, without changing what else can be imported or writing beside it."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from kernelci.backends import CompileFailed
+
+
+def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
+    """The module in `path`, imported as `name`; its folder is not on `sys.path`, and no `__pycache__` is written.
+
+    Raises:
+        CompileFailed: the file does not parse, or importing it raises; names the line.
+    """
+    path = path.resolve()
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise CompileFailed(f"{path.name} is not a Python file", 0, str(path))
+    module = importlib.util.module_from_spec(spec)
+    quiet, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.modules[name] = module  # dataclasses and pickling look the module up while it is being executed
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise CompileFailed(f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.filename or str(path)) from error
+    except Exception as error:
+        raise CompileFailed(f"{type(error).__name__}: {error}", _line_in(error, path), str(path)) from error
+    finally:
+        sys.dont_write_bytecode = quiet
+    return module
+
+
+def _line_in(error: BaseException, path: Path) -> int:
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

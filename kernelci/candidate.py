@@ -1,0 +1,218 @@
+"""The untrusted side: what runs in a forked process. It imports one kernel file, calls it, and compiles it.
+
+Nothing here is believed by the referee: every answer is a claim, and what counts is what lies in the arena.
+"""
+
+import importlib
+import inspect
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from kernelci import backends
+from kernelci.workbench import zygote
+from kernelci.workbench.protocol import (
+    Build,
+    Built,
+    BuiltKernel,
+    Call,
+    Channel,
+    ChannelClosed,
+    Done,
+    Load,
+    Loaded,
+    Message,
+    Raised,
+    Returned,
+    TensorPlace,
+    ToCandidate,
+    Value,
+)
+
+KINDS = ("compile", "interpret", "cuda")
+_PACKAGE = str(Path(__file__).parent)
+
+
+def main() -> None:
+    """Start as a zygote: `KIND CONTROL_FD BACKEND…`; imports torch and each backend's DSL, then forks on demand."""
+    kind, control, *names = sys.argv[1:]
+    sys.argv = ["kernelci-candidate"]
+    missing: dict[str, str] = {}
+    importlib.import_module("torch")
+    importlib.import_module("kernelci.workbench.arena")
+    for name in names:
+        try:
+            backends.get(name).preload()
+        except Exception as error:
+            missing[name] = f"{type(error).__name__}: {error}"
+    zygote.run(socket.socket(fileno=int(control)), serve, missing)
+
+
+def serve(sock: socket.socket, arena_fd: int) -> None:
+    """Answer the referee's messages until it closes the channel."""
+    channel = Channel(sock, ToCandidate)
+    kernel: LoadedKernel | None = None
+    while True:
+        try:
+            message = channel.receive()
+        except ChannelClosed:
+            return
+        try:
+            if isinstance(message, Load):
+                kernel = LoadedKernel(message, arena_fd)
+                answer: Message = Loaded(kernel.parameters)
+            elif isinstance(message, Build):
+                answer = build(message)
+            else:
+                assert kernel is not None
+                answer = kernel.call(message)
+        except Exception as error:
+            answer = raised(error)
+        channel.send(answer)
+
+
+class LoadedKernel:
+    """A kernel file that was imported, and the arena that its calls work on."""
+
+    def __init__(self, message: Load, arena_fd: int) -> None:
+        from kernelci.backends.loading import load
+        from kernelci.workbench.arena import Mapped
+
+        self.device = message.device
+        self._module = load(Path(message.path))
+        self._entry = getattr(self._module, message.entry)
+        self.parameters = tuple(inspect.signature(self._entry).parameters)
+        self._arena = Mapped(message.device, message.arena_bytes, arena_fd, message.arena)
+        self._prepared: dict[str, Any] | None = None
+
+    def call(self, message: Call) -> Done:
+        """Call the entry once, wait for the device, and place what it returned."""
+        self._prepare(message.case)
+        arguments = {name: self._argument(value) for name, value in message.arguments.items()}
+        outputs = {name: self._arena.view(place) for name, place in message.outputs.items()}
+        in_place = all(name in self.parameters for name in outputs)
+        result = self._entry(**arguments, **(outputs if in_place else {}))
+        returned = {} if in_place else _place(result, outputs)
+        self._synchronize()
+        return Done(returned)
+
+    def _prepare(self, case: Mapping[str, Any]) -> None:
+        prepare = getattr(self._module, "prepare", None)
+        if callable(prepare) and self._prepared != case:
+            prepare(namespace(case))
+            self._prepared = dict(case)
+
+    def _argument(self, value: Value) -> Any:
+        return self._arena.view(value) if isinstance(value, TensorPlace) else value
+
+    def _synchronize(self) -> None:
+        if self.device != "cpu":
+            import torch
+
+            torch.cuda.synchronize()
+
+
+def namespace(case: Mapping[str, Any]) -> SimpleNamespace:
+    """The case as a kernel's `prepare` and `compile` see it: sizes and parameters as attributes, a torch dtype."""
+    from kernelci.workbench.arena import dtype_of
+
+    return SimpleNamespace(**{name: dtype_of(value) if name == "dtype" else value for name, value in case.items()})
+
+
+def _place(result: Any, outputs: Mapping[str, Any]) -> dict[str, Returned]:
+    """Copy returned tensors to where the referee reads them; what does not fit is only described."""
+    import torch
+
+    if not isinstance(result, dict):
+        result = dict(zip(outputs, result if isinstance(result, tuple | list) else (result,), strict=False))
+    described: dict[str, Returned] = {}
+    for name, place in outputs.items():
+        value = result.get(name)
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            continue
+        described[name] = Returned(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+        if value.shape == place.shape and value.dtype == place.dtype:
+            place.copy_(value.detach())
+    return described
+
+
+def build(message: Build) -> Message:
+    """Compile the kernel for the target, for each case; distinct builds only."""
+    from kernelci import gpus
+    from kernelci.backends import building
+    from kernelci.backends.loading import load
+
+    backend = backends.get(message.backend)
+    module: ModuleType = load(Path(message.path))
+    gpu = gpus.for_target(message.target)
+    found: dict[tuple[str, str, bytes], BuiltKernel] = {}
+    notes: list[str] = []
+    for call in message.cases:
+        result = building.build(
+            module, message.entry, namespace(call.case), _specs(call), gpu, backend, message.all_configs
+        )
+        notes += result.notes
+        for made in result.builds:
+            key = (made.symbol, made.config, made.files.get("cubin", made.files.get("ptx", b"")))
+            found.setdefault(
+                key,
+                BuiltKernel(
+                    made.symbol, made.config, made.files, _case_id(call), made.block, made.grid, made.dynamic_shared_bytes
+                ),
+            )
+    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)))
+
+
+def _case_id(call: Call) -> str:
+    from kernelci.reference import Case
+
+    return Case("bench", tuple(call.case.items())).id
+
+
+def _specs(call: Call) -> dict[str, Any]:
+    """Stand-in specifications for the arguments and outputs of a call."""
+    from kernelci.backends.building import TensorSpec
+
+    values: dict[str, Any] = {**call.arguments, **call.outputs}
+    return {
+        name: TensorSpec(value.shape, value.dtype, value.strides) if isinstance(value, TensorPlace) else value
+        for name, value in values.items()
+    }
+
+
+def raised(error: Exception) -> Raised:
+    """An exception as a message: a reason's code, what it says, the innermost line of the kernel file, the traceback."""
+    file, line = _where(error)
+    text = f"{type(error).__name__}: {error}"
+    log = "".join(traceback.format_exception(error))[-6000:]
+    return Raised(_reason(error), text[:4000], file, line, log)
+
+
+def _reason(error: Exception) -> str:
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    text = str(error)
+    for reason, names in (
+        ("compile-error", {"CompileFailed", "CompilationError"}),
+        ("shared-memory", {"TooMuchShared"}),
+        ("needs-data", {"NeedsData"}),
+        ("out-of-memory", {"OutOfMemoryError", "MemoryError"}),
+    ):
+        if kinds & names:
+            return reason
+    if "CUDA error" in text or "CUDA_ERROR" in text or "AcceleratorError" in kinds or "illegal memory" in text:
+        return "out-of-memory" if "out of memory" in text.lower() else "gpu-fault"
+    return "raised"
+
+
+def _where(error: Exception) -> tuple[str, int]:
+    if getattr(error, "line", 0):
+        return str(getattr(error, "file", "")), int(getattr(error, "line", 0))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        inside = frame.filename.startswith((_PACKAGE, "<")) or "site-packages" in frame.filename
+        if not inside:
+            return frame.filename, frame.lineno or 0
+    return "", 0

@@ -1,0 +1,75 @@
+"""The card: the metadata block at the head of a kernel file, in the inline form that PEP 723 gives tools.
+
+It is read as text; the kernel file is never run for it.
+"""
+
+import re
+import tomllib
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kernelci.errors import CardError
+
+# The pattern of the inline script metadata specification (packaging.python.org, "Inline script metadata").
+_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
+Target = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?$")]
+
+
+class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What must stop a kernel of the corpus of bad kernels: rung, outcome and reason."""
+
+    rung: str
+    outcome: str
+    reason: str = ""
+    gpu: bool = False
+
+
+class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a kernel file says of itself; `targets` empty means all configured ones."""
+
+    reference: Identifier
+    backend: Identifier
+    entry: Identifier
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=80)] = ""
+    targets: tuple[Target, ...] = ()
+    expect: Expectation | None = None
+    dependencies: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Card:
+    """The card in a kernel file's text. Raises CardError that says what is wrong and what a card needs."""
+    table = _script_table(text)
+    tool = table.get("tool", {}).get("kernelci")
+    if not isinstance(tool, dict):
+        raise CardError("the script block has no [tool.kernelci] table")
+    if "dependencies" in tool:
+        raise CardError("dependencies stand above [tool.kernelci], not in it")
+    values: dict[str, Any] = {**tool, "dependencies": table.get("dependencies", ())}
+    try:
+        return msgspec.convert(values, Card)
+    except msgspec.ValidationError as error:
+        raise CardError(f"card: {error}") from error
+
+
+def has_card(text: str) -> bool:
+    """Whether the text holds a script block at all."""
+    return "# /// script" in text
+
+
+def _script_table(text: str) -> dict[str, Any]:
+    blocks = [match for match in _BLOCK.finditer(text) if match.group("type") == "script"]
+    if not blocks:
+        broken = " (a block begins but is not closed by a line `# ///`)" if has_card(text) else ""
+        raise CardError(f"no card: the file has no `# /// script` block{broken}")
+    if len(blocks) > 1:
+        raise CardError(f"two cards: the file has {len(blocks)} `# /// script` blocks")
+    lines = blocks[0].group("content").splitlines()
+    content = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise CardError(f"the card is not TOML: {error}") from error

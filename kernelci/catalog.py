@@ -1,0 +1,110 @@
+"""The catalog: every kernel and reference of a project, found by its place and read as text."""
+
+import hashlib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci.card import Card, parse
+from kernelci.config import Config
+from kernelci.errors import CardError, ConfigError
+
+
+class Kernel(Struct, frozen=True):
+    """One file in `kernels/`: judged. `error` says why its card can't be read; then `card` is None."""
+
+    name: str
+    path: Path
+    card: Card | None
+    error: str = ""
+
+    @property
+    def reference(self) -> str:
+        """The card's reference, or the folder's name where there is no card."""
+        return self.card.reference if self.card else self.path.parent.name
+
+    @property
+    def backend(self) -> str:
+        """The card's backend, or empty where there is no card."""
+        return self.card.backend if self.card else ""
+
+    def sources(self) -> tuple[Path, ...]:
+        """The kernel's own files: the Python file and those of the same stem beside it (a `.cu`)."""
+        beside = self.path.parent.glob(f"{self.path.stem}.*")
+        return tuple(sorted(path for path in beside if path.is_file() and path.suffix != ".pyc"))
+
+    def sha256(self) -> str:
+        """The hash of the kernel's own files, names and contents."""
+        digest = hashlib.sha256()
+        for path in self.sources():
+            content = path.read_bytes()
+            digest.update(f"{path.name}:{len(content)}:".encode() + content)
+        return digest.hexdigest()
+
+
+class Catalog(Struct, frozen=True):
+    """The kernels, and the references by name."""
+
+    root: Path
+    kernels: tuple[Kernel, ...]
+    references: dict[str, Path]
+
+    def select(self, patterns: Iterable[str]) -> tuple[Kernel, ...]:
+        """The kernels that match any of the names, wildcards, reference names or paths; all where none is given.
+
+        Raises ConfigError for a pattern that matches nothing.
+        """
+        patterns = tuple(patterns)
+        if not patterns:
+            return self.kernels
+        chosen: dict[str, Kernel] = {}
+        for pattern in patterns:
+            found = [kernel for kernel in self.kernels if self._matches(kernel, pattern)]
+            if not found:
+                names = ", ".join(kernel.name for kernel in self.kernels[:12])
+                raise ConfigError(f"no kernel matches {pattern!r}", hint=f"known: {names or 'none'}", code="no-kernels")
+            chosen |= {kernel.name: kernel for kernel in found}
+        return tuple(kernel for kernel in self.kernels if kernel.name in chosen)
+
+    def _matches(self, kernel: Kernel, pattern: str) -> bool:
+        if fnmatchcase(kernel.name, pattern) or kernel.reference == pattern:
+            return True
+        return Path(pattern).suffix != "" and (self.root / pattern).resolve() in kernel.sources()
+
+
+def scan(root: Path, config: Config) -> Catalog:
+    """Read the project at `root`. Raises ConfigError for missing folders and for two kernels of one name."""
+    folder = root / config.kernels
+    if not folder.is_dir():
+        raise ConfigError(
+            f"no folder {folder}", hint="run in the project's root, or `kernelci new` a kernel", code="no-kernels"
+        )
+    kernels = tuple(_read(path) for path in sorted(folder.rglob("*.py")) if _is_kernel(path.relative_to(folder)))
+    _refuse_twins(kernels, root)
+    references = {
+        path.stem: path for path in sorted((root / config.references).glob("*.py")) if not path.stem.startswith("_")
+    }
+    return Catalog(root, kernels, references)
+
+
+def _is_kernel(path: Path) -> bool:
+    return not any(part.startswith(("_", ".")) for part in path.parts)
+
+
+def _read(path: Path) -> Kernel:
+    try:
+        card = parse(path.read_text(encoding="utf-8"))
+    except (CardError, UnicodeDecodeError) as error:
+        return Kernel(f"{path.parent.name}/{path.stem}", path, None, str(error))
+    return Kernel(f"{card.reference}/{card.name or path.stem}", path, card)
+
+
+def _refuse_twins(kernels: tuple[Kernel, ...], root: Path) -> None:
+    seen: dict[str, Path] = {}
+    for kernel in kernels:
+        if kernel.name in seen:
+            first, second = (path.relative_to(root) for path in (seen[kernel.name], kernel.path))
+            raise ConfigError(f"two kernels of the name {kernel.name}: {first} and {second}", code="duplicate-name")
+        seen[kernel.name] = kernel.path

@@ -1,0 +1,112 @@
+"""Options: default < [tool.kernelci] in pyproject.toml (or kernelci.toml) < KERNELCI_* < flag, in one table."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kernelci.errors import ConfigError
+
+Positive = Annotated[float, Meta(gt=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Every option with its default. A new one is a new line here; docs/configuration.md is generated from it."""
+
+    references: Annotated[str, Meta(description="folder of the references")] = "references"
+    kernels: Annotated[str, Meta(description="folder of the kernels")] = "kernels"
+    rungs: Annotated[str, Meta(description="folder of this repository's own rungs")] = "rungs"
+    out: Annotated[str, Meta(description="folder that a run leaves its report in")] = "kernelci-report"
+    cache: Annotated[str, Meta(description="folder for compiled kernels; empty: the user's cache folder")] = ""
+    targets: Annotated[tuple[str, ...], Meta(description="targets that kernels without a list of their own get")] = (
+        "sm_80",
+        "sm_90a",
+        "sm_100a",
+    )
+    jobs: Annotated[int, Meta(ge=0, description="compile processes at once; 0: one per core")] = 0
+    seeds: Annotated[AtLeastOne, Meta(description="normal draws per check case")] = 3
+    compile_timeout_s: Annotated[Positive, Meta(description="deadline for one kernel on one target")] = 120.0
+    load_timeout_s: Annotated[Positive, Meta(description="deadline for importing a kernel file")] = 60.0
+    call_timeout_s: Annotated[Positive, Meta(description="deadline for one call on a GPU, first compilation included")] = (
+        60.0
+    )
+    interpreter_timeout_s: Annotated[Positive, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
+    interpreter_elements: Annotated[
+        AtLeastOne, Meta(description="largest case for the CPU interpreter, in elements of inputs and outputs")
+    ] = 2**17
+    interpreter_flops: Annotated[Positive, Meta(description="largest case for the CPU interpreter, in FLOP")] = 3e7
+    case_elements: Annotated[
+        AtLeastOne, Meta(description="largest case of the correctness rung on a GPU, in output elements")
+    ] = 2**24
+    case_flops: Annotated[Positive, Meta(description="largest case of the correctness rung on a GPU, in FLOP")] = 1e11
+    memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
+
+
+def load(root: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """The options of the project at `root`. Raises ConfigError naming the source and the key that is wrong."""
+    merged: dict[str, Any] = {}
+    for source, values in (
+        _from_files(root),
+        ("environment", _from_environment(os.environ if environ is None else environ)),
+        ("command line", {key: value for key, value in (flags or {}).items() if value is not None}),
+    ):
+        merged |= values
+        _convert(source, merged)
+    return _convert("", merged)
+
+
+def _convert(source: str, values: Mapping[str, Any]) -> Config:
+    try:
+        return msgspec.convert(values, Config, strict=source != "environment")
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {error}", hint="docs/configuration.md lists every key") from error
+
+
+def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
+    own, shared = root / "kernelci.toml", root / "pyproject.toml"
+    if own.is_file():
+        return own.name, _read(own)
+    if shared.is_file():
+        table = _read(shared).get("tool", {})
+        return f"{shared.name} [tool.kernelci]", table.get("kernelci", {}) if isinstance(table, dict) else {}
+    return "defaults", {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(Config):
+        text = environ.get(f"KERNELCI_{field.name.upper()}")
+        if text is not None:
+            found[field.name] = _parsed(field.name, text)
+    return found
+
+
+def _parsed(name: str, text: str) -> Any:
+    """Text of an environment variable as the option's type: lists are separated by commas."""
+    default = getattr(Config(), name)
+    try:
+        if isinstance(default, tuple):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        return type(default)(text)
+    except ValueError as error:
+        raise ConfigError(f"KERNELCI_{name.upper()}={text!r}: {error}") from error
+
+
+def cache_folder(config: Config) -> Path:
+    """Where compiled kernels are kept between runs."""
+    if config.cache:
+        return Path(config.cache).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "kernelci"

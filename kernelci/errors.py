@@ -1,0 +1,69 @@
+"""What can go wrong with the tool itself, each with its exit code (design: a bad kernel is data, these are not).
+
+Exit codes: 0 all passed · 1 a kernel failed · 2 configuration · 3 nothing to do · 4 the runner is broken · 70 a bug.
+"""
+
+
+class KernelciError(Exception):
+    """One clear message, the next step, and an exit code. `code` is a name that `kernelci explain` knows."""
+
+    exit_code = 70
+    code = "bug"
+
+    def __init__(self, message: str, *, hint: str = "", code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or type(self).code
+
+    def rendered(self) -> str:
+        """The message as a user reads it on the terminal."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.hint:
+            lines.append(f"  next: {self.hint}")
+        return "\n".join(lines)
+
+
+class ConfigError(KernelciError):
+    """The caller's files or flags are wrong: configuration, cards, names, paths."""
+
+    exit_code = 2
+    code = "configuration"
+
+
+class CardError(ConfigError):
+    """A kernel file has no card, two, or one that can't be read."""
+
+    code = "card"
+
+
+class ReportError(ConfigError):
+    """A results.json that can't be taken: wrong version, truncated, hostile."""
+
+    code = "report"
+
+
+class NothingToDo(KernelciError):
+    """No case was executed: never green."""
+
+    exit_code = 3
+    code = "nothing-to-do"
+
+
+class RunnerBroken(KernelciError):
+    """This machine, or kernelci's own processes, failed: not the kernel's fault."""
+
+    exit_code = 4
+    code = "runner"
+
+
+class Verdict(Exception):  # noqa: N818 - a verdict is not an error
+    """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`."""
+
+    def __init__(self, reason: str, message: str, *, file: str = "", line: int = 0, log: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.file = file
+        self.line = line
+        self.log = log

@@ -1,0 +1,194 @@
+"""What one run found: the records of `results.json`, frozen, strict, and unable to contradict themselves.
+
+Units are SI and stand in the metric's `unit`; only `kernelci.units` formats. Numbers that are not finite have no form in
+JSON: a `Metric.value` is then one of the words "nan", "inf", "-inf".
+"""
+
+import math
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from kernelci.reasons import Outcome, outcome_of
+
+SCHEMA_VERSION = 1
+
+# Bounds keep a hostile report small; they are far above what an honest run writes.
+Name = Annotated[str, Meta(max_length=300)]
+Text = Annotated[str, Meta(max_length=20_000)]
+NonFinite = Literal["nan", "inf", "-inf"]
+Number = Annotated[float, Meta(ge=-1.7e308, le=1.7e308)] | NonFinite
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+def number(value: float) -> Number:
+    """The form in which `value` stands in a report."""
+    if math.isfinite(value):
+        return float(value)
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+class Unit(StrEnum):
+    """The units a metric may have; `units.py` knows how each is read."""
+
+    NONE = ""
+    SECONDS = "s"
+    NANOSECONDS = "ns"
+    BYTES = "byte"
+    BYTES_PER_SECOND = "byte/s"
+    FLOP = "FLOP"
+    FLOP_PER_SECOND = "FLOP/s"
+    FRACTION = "fraction"
+    DECIBEL = "dB"
+    COUNT = "count"
+    RATIO = "ratio"
+
+
+class Metric(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A number that describes itself, so that a new rung needs no change in any template."""
+
+    tag: Name
+    value: Number
+    unit: Unit
+    name: Name
+    description: Text = ""
+    low: Number | None = None
+    high: Number | None = None
+
+
+class Artifact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A file that a rung left, by its path relative to the report's folder."""
+
+    path: Name
+    kind: Name
+    size_bytes: Count
+
+
+class Finding(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why something did not pass: a reason's code, a message, and where. `log` is what the kernel said: untrusted."""
+
+    reason: Name
+    message: Text
+    file: Name = ""
+    line: Count = 0
+    log: Text = ""
+    reproduce: Text = ""
+
+    def __post_init__(self) -> None:
+        outcome_of(self.reason)
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One case, or one case on one target, within a rung."""
+
+    outcome: Outcome
+    case: Name = ""
+    target: Name = ""
+    draw: Name = ""
+    finding: Finding | None = None
+    metrics: tuple[Metric, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        _agree(self.outcome, self.finding)
+
+
+class RungResult(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one rung found for one kernel."""
+
+    rung: Name
+    outcome: Outcome
+    duration_s: float = 0.0
+    finding: Finding | None = None
+    rows: tuple[Row, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        _agree(self.outcome, self.finding)
+
+
+def _agree(outcome: Outcome, finding: Finding | None) -> None:
+    """PASSED has no finding; everything else has one whose reason belongs to the outcome."""
+    if (finding is None) != (outcome is Outcome.PASSED):
+        raise ValueError(f"{outcome} {'needs' if finding is None else 'takes no'} finding")
+    if finding is not None and outcome_of(finding.reason) is not outcome:
+        raise ValueError(f"reason {finding.reason!r} means {outcome_of(finding.reason)}, not {outcome}")
+
+
+class KernelReport(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One kernel's climb."""
+
+    name: Name
+    reference: Name
+    backend: Name
+    path: Name
+    sha256: Name
+    rungs: tuple[RungResult, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst rung's outcome; a kernel that was only skipped is SKIPPED."""
+        outcomes = [rung.outcome for rung in self.rungs]
+        return worst(outcomes)
+
+    def rung(self, name: str) -> RungResult | None:
+        """The result of one rung, if it was climbed or skipped."""
+        return next((rung for rung in self.rungs if rung.rung == name), None)
+
+    @property
+    def stopped_at(self) -> RungResult | None:
+        """The first rung that neither passed nor was skipped."""
+        return next((rung for rung in self.rungs if rung.outcome in BLOCKING), None)
+
+
+BLOCKING = (Outcome.FAILED, Outcome.BROKEN, Outcome.INVALID)
+_ORDER = (Outcome.BROKEN, Outcome.FAILED, Outcome.INVALID, Outcome.PASSED, Outcome.SKIPPED)
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """BROKEN over FAILED over INVALID over PASSED over SKIPPED; nothing at all is SKIPPED."""
+    return min(outcomes, key=_ORDER.index, default=Outcome.SKIPPED)
+
+
+class Environment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the numbers come from. Two reports are comparable only if these agree."""
+
+    machine: Name
+    python: Name
+    gpu: Name = ""
+    target: Name = ""
+    driver: Name = ""
+    isolation: Name = ""
+    versions: dict[Name, Name] = {}
+
+
+class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All that one run found."""
+
+    schema_version: int
+    kernelci_version: Name
+    started_at: Name
+    duration_s: float
+    environment: Environment
+    kernels: tuple[KernelReport, ...]
+    seed: Name = ""
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst kernel's outcome."""
+        return worst([kernel.outcome for kernel in self.kernels])
+
+    @property
+    def exit_code(self) -> int:
+        """0 all passed · 1 a kernel failed or its measurement is invalid · 3 nothing was executed · 4 broken."""
+        return {
+            Outcome.PASSED: 0,
+            Outcome.FAILED: 1,
+            Outcome.INVALID: 1,
+            Outcome.SKIPPED: 3,
+            Outcome.BROKEN: 4,
+        }[self.outcome]

@@ -1,0 +1,316 @@
+"""The trusted side of one kernel: it draws, holds what is true, and asks the candidate. Rungs see it as `rungs.Referee`."""
+
+from collections import OrderedDict
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from kernelci import backends
+from kernelci.card import Card
+from kernelci.catalog import Catalog, Kernel
+from kernelci.config import Config, cache_folder
+from kernelci.errors import Verdict
+from kernelci.model import Finding
+from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
+from kernelci.reference import load as load_reference
+from kernelci.workbench import oracle
+from kernelci.workbench.builder import Builder, Compilation
+from kernelci.workbench.device import Device
+from kernelci.workbench.draws import STRESS, Draw, names
+from kernelci.workbench.process import Zygote
+from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.trial import Trial
+from kernelci.workbench.trial import run as run_trial
+
+# The interpreter runs a program at a time in Python, so each case gets one normal draw and these many stress draws.
+INTERPRETER_STRESS = 2
+KEPT_BYTES = {"cpu": 2**30, "cuda": 16 * 2**30}
+# Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
+INTERPRETER_DTYPES = {"bfloat16": "float16"}
+
+
+class Drawn(Struct, frozen=True):
+    """A case's inputs and declared outputs under one draw, and what is true of them."""
+
+    inputs: dict[str, Any]
+    outputs: dict[str, TensorSpec]
+    truth: oracle.Truth
+
+
+class Truths:
+    """Draws and oracles by reference, case and draw, shared by the kernels of a reference; bounded in bytes."""
+
+    def __init__(self, device: str, seed: str) -> None:
+        self._device = device
+        self._seed = seed
+        self._kept: OrderedDict[tuple[str, str, str], Drawn] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, reference: Reference, case: Case, draw: str) -> Drawn:
+        """Draw, and ask the oracle. Raises ReferenceFailed."""
+        key = (reference.name, f"{case.kind} {case.id}", draw)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        inputs = reference.inputs(case, Draw(draw, f"{self._seed}/{reference.name}/{case.id}", self._device))
+        outputs = reference.outputs(case, inputs)
+        drawn = Drawn(inputs, outputs, oracle.ask(reference, inputs, outputs))
+        self._kept[key] = drawn
+        self._bytes += _bytes_of(drawn)
+        while self._bytes > KEPT_BYTES[self._device.partition(":")[0]] and len(self._kept) > 1:
+            self._bytes -= _bytes_of(self._kept.popitem(last=False)[1])
+        return drawn
+
+
+class Court(Struct):
+    """What all referees of a run share."""
+
+    catalog: Catalog
+    config: Config
+    device: Device
+    builder: Builder
+    zygotes: dict[str, Zygote]
+    truths: Truths
+    references: dict[str, Reference | ReferenceFailed]
+    out: Path
+    seed: str
+    tier: str = "pr"
+    case_filter: str = ""
+    draw_filter: str = ""
+    all_configs: bool = False
+
+
+class KernelReferee:
+    """One kernel's climb: its reference, its compilations, its session with a candidate."""
+
+    def __init__(self, kernel: Kernel, court: Court, targets: tuple[str, ...]) -> None:
+        self.kernel = kernel
+        self.config = court.config
+        self.device = court.device
+        self.out = court.out
+        self.tier = court.tier
+        self.targets = targets
+        self._court = court
+        self._session: Session | None = None
+        self._trials: dict[tuple[str, str], Trial | Verdict] = {}
+        self._futures: dict[str, Future[Compilation]] = {}
+
+    @property
+    def card(self) -> Card:
+        """The kernel's card. Raises Verdict("card")."""
+        if self.kernel.card is None:
+            raise Verdict("card", self.kernel.error, file=str(self.kernel.path), line=1)
+        return self.kernel.card
+
+    @property
+    def reference(self) -> Reference:
+        """The loaded reference. Raises Verdict("unknown-reference") or Verdict("reference")."""
+        known, name = self._court.references, self.kernel.reference
+        if name not in known:
+            path = self._court.catalog.references.get(name)
+            if path is None:
+                found = ", ".join(self._court.catalog.references) or "none"
+                raise Verdict("unknown-reference", f"no reference {name!r}; known are {found}")
+            known[name] = _load(path)
+        reference = known[name]
+        if isinstance(reference, ReferenceFailed):
+            raise Verdict("reference", str(reference))
+        return reference
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether the kernel runs in Triton's interpreter here."""
+        return not self.device.is_gpu
+
+    def start_compiling(self) -> None:
+        """Begin to compile for all targets in the background; faults come out of `compiled`."""
+        if self.kernel.card is None or self.card.backend not in backends.names():
+            return
+        try:
+            for target in self.targets:
+                self._futures[target] = self._court.builder.submit(
+                    self.kernel, self.reference, target, self._court.all_configs
+                )
+        except (Verdict, ReferenceFailed):
+            return  # precheck says so
+
+    def compiled(self, target: str) -> Compilation:
+        """The compilation for a target; waits for it. Raises Verdict."""
+        if target not in self._futures:
+            self.start_compiling()
+        try:
+            return self._futures[target].result()
+        except ReferenceFailed as error:
+            raise Verdict("reference", str(error)) from error
+
+    def cases(self) -> tuple[Case, ...]:
+        """Check cases, and on a GPU bench cases too, as this device runs them; narrowed by --case."""
+        found = self.reference.cases()
+        if self.interpreted:
+            found = tuple(case for case in found if case.kind == "check")
+        wanted = self._court.case_filter
+        return tuple(case for case in found if wanted in ("", case.id))
+
+    def draws(self, case: Case) -> tuple[str, ...]:
+        """All draws on a GPU; in the interpreter one normal draw and a turn of the stress families."""
+        if self._court.draw_filter:
+            return (self._court.draw_filter,)
+        if not self.interpreted:
+            return names(self.config.seeds)
+        turn = self.cases().index(case) * INTERPRETER_STRESS
+        stress = [STRESS[(turn + step) % len(STRESS)] for step in range(INTERPRETER_STRESS)]
+        return ("normal:0", *(f"{family}:0" for family in stress))
+
+    def why_not(self, case: Case) -> Verdict | None:
+        """Why a case is beyond this device or tier, or None."""
+        from kernelci.workbench.builder import call_of
+
+        call = call_of(self.reference, case)
+        places = [value for value in call.arguments.values() if hasattr(value, "shape")]
+        elements = sum(_elements(place.shape) for place in (*places, *call.outputs.values()))
+        written = sum(_elements(place.shape) for place in call.outputs.values())
+        flops = self.reference.cost(case, {}, {}).flops
+        if self.interpreted:
+            limits, what = (self.config.interpreter_elements, self.config.interpreter_flops), "interpreter-cost"
+        else:
+            limits, what, elements = (self.config.case_elements, self.config.case_flops), "cost", written
+        if elements > limits[0] or flops > limits[1]:
+            return Verdict(what, f"{elements} elements and {flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
+        return None
+
+    def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
+        """The declared outputs."""
+        return self._drawn(case, draw).outputs
+
+    def truth(self, case: Case, draw: str) -> oracle.Truth:
+        """What is true of a case and draw. Raises Verdict("reference")."""
+        return self._drawn(case, draw).truth
+
+    def trial(self, case: Case, draw: str) -> Trial:
+        """The candidate's two calls on a case and draw; made once. Raises Verdict."""
+        key = (f"{case.kind} {case.id}", draw)
+        if key not in self._trials:
+            self._trials[key] = self._try(case, draw)
+        found = self._trials[key]
+        if isinstance(found, Verdict):
+            raise found
+        return found
+
+    def _try(self, case: Case, draw: str) -> Trial | Verdict:
+        drawn = self._drawn(case, draw)
+        try:
+            return run_trial(self._running(), self._as_run(case), drawn.inputs, drawn.outputs)
+        except Verdict as verdict:
+            return verdict
+
+    def _drawn(self, case: Case, draw: str) -> Drawn:
+        try:
+            return self._court.truths.get(self.reference, self._as_run(case), draw)
+        except ReferenceFailed as error:
+            raise Verdict("reference", str(error)) from error
+
+    def _as_run(self, case: Case) -> Case:
+        """The case with a dtype that the interpreter computes rightly."""
+        dtype = str(dict(case.values).get("dtype", ""))
+        if self.interpreted and dtype in INTERPRETER_DTYPES:
+            return case.with_dtype(INTERPRETER_DTYPES[dtype])
+        return case
+
+    def substitution(self, case: Case) -> str:
+        """What is said of a case that runs with other data than it names, or nothing."""
+        as_run = self._as_run(case)
+        if as_run is case:
+            return ""
+        return f"run with {dict(as_run.values)['dtype']} data: the interpreter has no right {dict(case.values)['dtype']}"
+
+    def _running(self) -> Session:
+        if self._session is None:
+            card, config = self.card, self.config
+            kind = "interpret" if self.interpreted else "cuda"
+            zygote = zygote_for(self._court, kind, card.backend)
+            missing = zygote.wait_ready()
+            if card.backend in missing:
+                raise Verdict("missing-dependency", f"{card.backend} can't be imported: {missing[card.backend]}")
+            call_s = config.interpreter_timeout_s if self.interpreted else config.call_timeout_s
+            limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
+            own = {} if self.interpreted else _caches(card.backend, config, self.kernel)
+            self._session = Session(
+                zygote, self.kernel.path, card.entry, card.backend, self.device.torch_name, own, limits
+            )
+        return self._session
+
+    def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        """A verdict as a record, with the command that reproduces it."""
+        command = ["kernelci run", self.kernel.name]
+        if rung:
+            command.append(f"--rungs {rung}")
+        if case is not None:
+            command.append(f"--case {case.id}")
+        if draw:
+            command.append(f"--draw {draw} --seed {self._court.seed}")
+        return Finding(
+            verdict.reason,
+            verdict.message[:10_000],
+            file=_relative(verdict.file, self._court.catalog.root),
+            line=verdict.line,
+            log=verdict.log[-8000:],
+            reproduce=" ".join(command),
+        )
+
+    def forget(self) -> None:
+        """Drop trials, whose outputs take memory, and end the session."""
+        self._trials.clear()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def zygote_for(court: Court, kind: str, backend: str) -> Zygote:
+    """The zygote that runs kernels of a backend, started when first asked for."""
+    key = f"{kind} {backend}"
+    if key not in court.zygotes:
+        environment = backends.get(backend).environment(cache_folder(court.config) / "dsl")
+        if kind == "interpret":
+            environment["TRITON_INTERPRET"] = "1"
+        elif kind == "cuda":
+            environment.pop("CUDA_VISIBLE_DEVICES", None)
+        court.zygotes[key] = Zygote(kind, (backend,), environment)
+    return court.zygotes[key]
+
+
+def _caches(backend: str, config: Config, kernel: Kernel) -> dict[str, str]:
+    """The DSL's own cache for this kernel's content alone: nothing that a candidate wrote is read by another kernel."""
+    folder = cache_folder(config) / "jit" / kernel.sha256()[:32]
+    folder.mkdir(parents=True, exist_ok=True)
+    variables = backends.get(backend).environment(folder)
+    return {name: value for name, value in variables.items() if str(folder) in value}
+
+
+def _load(path: Path) -> Reference | ReferenceFailed:
+    try:
+        return load_reference(path)
+    except ReferenceFailed as error:
+        return error
+
+
+def _relative(file: str, root: Path) -> str:
+    try:
+        return str(Path(file).resolve().relative_to(root.resolve())) if file else ""
+    except ValueError:
+        return file[-300:]
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def _bytes_of(drawn: Drawn) -> int:
+    values: list[Any] = [*drawn.inputs.values(), *drawn.truth.oracle.values(), *drawn.truth.honest.values()]
+    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
+

@@ -1,0 +1,112 @@
+"""`results.json`: the only bridge between the job that runs untrusted code and the job that holds a token.
+
+Reading refuses, before anything is built: files over the size limit, deep nesting, duplicate keys, non-finite
+numbers; then msgspec refuses unknown fields, wrong types and anything out of bounds.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelci.errors import ConfigError, ReportError
+from kernelci.model import SCHEMA_VERSION, Report
+
+FILE_NAME = "results.json"
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 24
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+
+
+def encode(report: Report) -> bytes:
+    """The report as JSON, indented, ending in a newline."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def write(report: Report, folder: Path) -> Path:
+    """Write results.json whole or not at all; raises ConfigError where the folder can't be written."""
+    path = folder / FILE_NAME
+    partial = folder / f".{FILE_NAME}.{os.getpid()}"
+    try:
+        partial.write_bytes(encode(report))
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigError(f"can't write {path}: {error.strerror}", code="output-folder") from error
+    return path
+
+
+def read(path: Path) -> Report:
+    """Read a results.json, or the one in a folder; raises ReportError for anything but a valid report."""
+    if path.is_dir():
+        path = path / FILE_NAME
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ReportError(f"can't read {path}: {error.strerror}", hint="run `kernelci run` first") from error
+    try:
+        return decode(data)
+    except ReportError as error:
+        raise ReportError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def decode(data: bytes) -> Report:
+    """Decode a report from bytes that nobody vouches for. Raises ReportError."""
+    if len(data) > MAX_BYTES:
+        raise ReportError(f"larger than {MAX_BYTES // 2**20} MiB")
+    _check_depth(data)
+    _check_version(_plain(data))
+    try:
+        return msgspec.json.decode(data, type=Report)
+    except msgspec.MsgspecError as error:
+        raise ReportError(f"not a valid report: {error}") from error
+
+
+def _check_depth(data: bytes) -> None:
+    depth = 0
+    for token in _TOKEN.finditer(data):
+        first = token.group()[:1]
+        if first in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ReportError(f"nested deeper than {MAX_DEPTH} levels")
+        elif first in b"]}":
+            depth -= 1
+
+
+def _plain(data: bytes) -> Any:
+    """The document as plain objects, read by a decoder that refuses duplicate keys and NaN."""
+    try:
+        return json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except ReportError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ReportError(f"not JSON: {error}", hint="is the file complete?") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ReportError("a key occurs twice in one object")
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ReportError(f"{word} is not JSON; non-finite numbers are written as strings")
+
+
+def _check_version(document: Any) -> None:
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ReportError(
+            f"schema version {version!r}, and this kernelci reads {SCHEMA_VERSION}",
+            hint="use the kernelci that wrote the report",
+        )
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json, as it stands in docs/results.schema.json."""
+    return msgspec.json.schema(Report)

@@ -1,0 +1,144 @@
+"""The contract of a rung: a function under `@rung(name, after=…, needs=…)` that takes a referee and returns Findings.
+
+A rung registers itself by existing: as a file in this folder, or in the `rungs` folder of the repository that uses
+kernelci. Raising Verdict ends it for the kernel with that reason; any other exception is BROKEN.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from kernelci.card import Card
+from kernelci.catalog import Kernel
+from kernelci.config import Config
+from kernelci.errors import ConfigError, Verdict
+from kernelci.model import Artifact, Finding, Metric, Row
+from kernelci.reasons import outcome_of
+from kernelci.reference import Case, Reference, TensorSpec
+
+
+class Findings(Struct):
+    """What a rung found; the ladder derives the outcome from the rows."""
+
+    rows: list[Row] = []
+    metrics: list[Metric] = []
+    artifacts: list[Artifact] = []
+    notes: list[str] = []
+
+
+class Referee(Protocol):
+    """The trusted side of one kernel, as a rung sees it."""
+
+    kernel: Kernel
+    config: Config
+    targets: tuple[str, ...]
+    out: Path
+    device: Any
+    tier: str
+
+    @property
+    def card(self) -> Card:
+        """The kernel's card. Raises Verdict("card") where it can't be read."""
+
+    @property
+    def reference(self) -> Reference:
+        """The loaded reference. Raises Verdict for an unknown or a broken one."""
+
+    def compiled(self, target: str) -> Any:
+        """The Compilation for a target (kernelci.workbench.builder); waits for it."""
+
+    def cases(self) -> tuple[Case, ...]:
+        """The check cases, and for a GPU the bench cases, as the device runs them."""
+
+    def draws(self, case: Case) -> tuple[str, ...]:
+        """The names of the draws that this case gets."""
+
+    def why_not(self, case: Case) -> Verdict | None:
+        """Why a case is not run here, if it is not."""
+
+    def trial(self, case: Case, draw: str) -> Any:
+        """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
+
+    def truth(self, case: Case, draw: str) -> Any:
+        """The Truth of a case and draw (kernelci.workbench.oracle). Raises Verdict("reference")."""
+
+    def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
+        """The declared outputs."""
+
+    def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        """A verdict as a record, with the command that reproduces it."""
+
+
+Run = Callable[[Any], Findings]
+
+
+class Rung(Struct, frozen=True):
+    """One step of the ladder. `after`: rungs that must have passed; `needs`: "device", or "gpu"."""
+
+    name: str
+    run: Run
+    after: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+ORDER = (
+    "precheck",
+    "compile",
+    "run",
+    "correctness",
+    "sanitize",
+    "benchmark",
+    "dump",
+    "trace",
+    "profile",
+    "roofline",
+)
+_REGISTRY: dict[str, Rung] = {}
+
+
+def rung(name: str, *, after: Iterable[str] = (), needs: Iterable[str] = ()) -> Callable[[Run], Run]:
+    """Register the decorated function as a rung of the ladder."""
+
+    def register(function: Run) -> Run:
+        _REGISTRY[name] = Rung(name, function, tuple(after), tuple(needs))
+        return function
+
+    return register
+
+
+def ladder(own: Path | None = None) -> tuple[Rung, ...]:
+    """All rungs in order: ours, then those of the repository's `own` folder. Raises ConfigError for a broken one."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    for path in sorted(own.glob("*.py")) if own and own.is_dir() else ():
+        _load(path)
+    known = sorted((name for name in _REGISTRY if name in ORDER), key=ORDER.index)
+    return tuple(_REGISTRY[name] for name in [*known, *(name for name in _REGISTRY if name not in ORDER)])
+
+
+def _load(path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(f"kernelci_rung_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(f"rung {path}: {type(error).__name__}: {error}") from error
+
+
+def failed(referee: Referee, verdict: Verdict, case: Case | None = None, draw: str = "", target: str = "", rung: str = "") -> Row:
+    """A row for a case that ended with a verdict."""
+    finding = referee.finding(verdict, case, draw, rung)
+    return Row(outcome_of(verdict.reason), case.id if case else "", target, draw, finding)
+
+
+def with_metrics(row: Row, metrics: Iterable[Metric], notes: Iterable[str] = ()) -> Row:
+    """The row with metrics and notes added."""
+    return msgspec.structs.replace(row, metrics=(*row.metrics, *metrics), notes=(*row.notes, *notes))

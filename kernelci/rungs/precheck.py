@@ -1,0 +1,89 @@
+"""precheck: card, reference, entry's signature, the file parses, its dependencies are there. Runs no kernel code."""
+
+import ast
+import importlib.metadata
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from kernelci import backends
+from kernelci.errors import Verdict
+from kernelci.rungs import Findings, Referee, rung
+from kernelci.workbench.builder import call_of
+
+CAUTION = "a masked tl.load without other= reads zeros in the interpreter and undefined values on a GPU"
+
+
+@rung("precheck")
+def precheck(referee: Referee) -> Findings:
+    """See the module's docstring."""
+    card = referee.card
+    if card.backend not in backends.names():
+        raise Verdict("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
+    tree = _parse(referee)
+    entry = _function(tree, card.entry)
+    if entry is None:
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        raise Verdict("entry-missing", f"no function {card.entry!r}; the file defines {', '.join(names) or 'none'}")
+    _check_signature(referee, entry)
+    _check_dependencies(card.dependencies)
+    return Findings(notes=_cautions(tree))
+
+
+def _parse(referee: Referee) -> ast.Module:
+    path = referee.kernel.path
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        raise Verdict("syntax", f"{error.msg} (line {error.lineno})", file=str(path), line=error.lineno or 0) from error
+    except ValueError as error:
+        raise Verdict("syntax", str(error), file=str(path)) from error
+
+
+def _function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    return next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+
+
+def _check_signature(referee: Referee, entry: ast.FunctionDef) -> None:
+    reference = referee.reference
+    cases = reference.cases()
+    if not cases:
+        raise Verdict("no-cases", f"reference {reference.name} yields no case")
+    call = call_of(reference, cases[0])
+    inputs, outputs = list(call.arguments), list(call.outputs)
+    arguments = entry.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    optional = set(names[len(names) - len(arguments.kwonlyargs) - len(arguments.defaults) :]) if arguments.defaults else set()
+    unknown = [name for name in names if name not in (*inputs, *outputs) and name not in optional]
+    taken = [name for name in outputs if name in names]
+    missing = [name for name in inputs if name not in names and arguments.kwarg is None]
+    if unknown or missing or (taken and len(taken) != len(outputs)) or arguments.posonlyargs:
+        wanted = f"{entry.name}({', '.join(inputs + outputs)}) or {entry.name}({', '.join(inputs)})"
+        got = f"{entry.name}({', '.join(names)})"
+        raise Verdict("entry-signature", f"{got}, and {wanted} is asked", file=str(referee.kernel.path), line=entry.lineno)
+
+
+def _check_dependencies(dependencies: tuple[str, ...]) -> None:
+    for text in dependencies:
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement as error:
+            raise Verdict("card", f"dependency {text!r}: {error}") from error
+        try:
+            version = importlib.metadata.version(wanted.name)
+        except importlib.metadata.PackageNotFoundError:
+            raise Verdict("missing-dependency", f"{text} is not installed") from None
+        if not wanted.specifier.contains(version, prereleases=True):
+            raise Verdict("missing-dependency", f"{text} is asked, {version} is installed")
+
+
+def _cautions(tree: ast.Module) -> list[str]:
+    """Loads in Triton with a mask and no `other`: the interpreter hides what the GPU then does."""
+    lines = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "tl.load"
+        and any(keyword.arg == "mask" for keyword in node.keywords)
+        and not any(keyword.arg == "other" for keyword in node.keywords)
+    ]
+    return [f"line {line}: {CAUTION}" for line in lines]

@@ -1,0 +1,1 @@
+"""Floor 2: processes, the protocol between them, memory, draws, the oracle, the comparison."""

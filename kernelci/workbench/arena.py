@@ -1,0 +1,152 @@
+"""The arena: memory that the referee owns and a candidate maps; one slot holds a call's inputs and outputs.
+
+Around each tensor lie guard zones whose random contents only the referee keeps. On a GPU the arena is one plain
+allocation shared by a CUDA IPC handle, so that mapping it reveals nothing else; without a GPU it is an anonymous file.
+"""
+
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from kernelci.reference import TensorSpec
+from kernelci.workbench.protocol import TensorPlace
+
+ALIGNMENT_BYTES = 256  # what CUDA's own allocator gives
+GUARD_BYTES = 4096
+
+
+class Plan:
+    """Where the tensors of one slot lie: inputs first, then outputs, with guard zones around each."""
+
+    def __init__(self, tensors: Mapping[str, TensorSpec], base: int = 0) -> None:
+        self.places: dict[str, TensorPlace] = {}
+        self.guards: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+        end = base
+        for name, spec in tensors.items():
+            start = _aligned(end + GUARD_BYTES)
+            size = spec.elements * dtype_of(spec.dtype).itemsize
+            self.places[name] = TensorPlace(start, spec.shape, row_major(spec.shape), spec.dtype)
+            self.guards[name] = ((end, start), (start + size, start + size + GUARD_BYTES))
+            end = start + size + GUARD_BYTES
+        self.base = base
+        self.end = _aligned(end)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the slot."""
+        return self.end - self.base
+
+
+class Arena:
+    """The referee's side of the memory. `handle` and `fd` let a candidate map it."""
+
+    def __init__(self, device: str, size: int) -> None:
+        self.device = device
+        self.size = _aligned(size)
+        self.handle = b""
+        self.fd: int | None = None
+        if device == "cpu":
+            self.fd = os.memfd_create("kernelci-arena")
+            os.ftruncate(self.fd, self.size)
+            self._memory = Mapped(device, self.size, self.fd, b"")
+        else:
+            from kernelci.workbench.cuda_memory import allocate
+
+            self._pointer, self.handle = allocate(device, self.size)
+            self._memory = Mapped(device, self.size, -1, b"", pointer=self._pointer)
+
+    def view(self, place: TensorPlace) -> torch.Tensor:
+        """The tensor at a place."""
+        return self._memory.view(place)
+
+    def raw(self, begin: int, end: int) -> torch.Tensor:
+        """The bytes [begin, end) as a uint8 tensor."""
+        return self._memory.view(TensorPlace(begin, (end - begin,), (1,), "uint8"))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+        if self.fd is not None:
+            os.close(self.fd)
+        else:
+            from kernelci.workbench.cuda_memory import free
+
+            free(self._pointer)
+
+
+class Mapped:
+    """An arena as one side maps it: views are tensors with a storage of their own, at offset 0."""
+
+    def __init__(self, device: str, size: int, fd: int, handle: bytes, pointer: int = 0) -> None:
+        self._device = device
+        self._buffer: mmap.mmap | None = None
+        self._opened = 0
+        self._pointer = pointer
+        if device == "cpu":
+            self._buffer = mmap.mmap(fd, size)
+        elif not pointer:
+            from kernelci.workbench.cuda_memory import open_handle
+
+            self._opened = self._pointer = open_handle(device, handle)
+
+    def view(self, place: TensorPlace) -> torch.Tensor:
+        """The tensor at a place; an empty one has no memory."""
+        dtype = dtype_of(place.dtype)
+        count = _reach(place.shape, place.strides)
+        if count == 0:
+            return torch.empty(place.shape, dtype=dtype, device=self._device)
+        if self._buffer is not None:
+            flat = torch.frombuffer(self._buffer, dtype=dtype, count=count, offset=place.offset)
+        else:
+            flat = torch.as_tensor(
+                _CudaBytes(self._pointer + place.offset, count * dtype.itemsize), device=self._device
+            ).view(dtype)
+        return flat.as_strided(place.shape, place.strides)
+
+    def close(self) -> None:
+        """Unmap. Tensors that still look at it must not be used afterwards."""
+        self._buffer = None  # unmapped when the last view is gone
+        if self._opened:
+            from kernelci.workbench.cuda_memory import close_handle
+
+            close_handle(self._opened)
+
+
+class _CudaBytes:
+    """GPU memory at an address, by the protocol that torch.as_tensor takes without a copy."""
+
+    def __init__(self, pointer: int, size: int) -> None:
+        self.__cuda_array_interface__: dict[str, Any] = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (pointer, False),
+            "version": 3,
+        }
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """The torch dtype of this name. Raises ValueError for anything else."""
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"no dtype {name!r}")
+    return found
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a contiguous tensor."""
+    return tuple(math.prod(max(size, 1) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last of a strided tensor, both included."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def _aligned(value: int) -> int:
+    return -(-value // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

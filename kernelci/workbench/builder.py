@@ -1,0 +1,190 @@
+"""Compiling kernels without a GPU: in forked processes, several at once, kept by content.
+
+A compiled kernel is found again by the hash of all that could change it: the kernel's own files, the DSL's versions, the
+target, the cases' arguments, and kernelci's version.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+import kernelci
+from kernelci import backends
+from kernelci.catalog import Kernel
+from kernelci.config import Config, cache_folder
+from kernelci.errors import Verdict
+from kernelci.reference import Case, Reference
+from kernelci.workbench import cubin
+from kernelci.workbench.device import versions
+from kernelci.workbench.draws import Sketch
+from kernelci.workbench.process import Ended, Zygote
+from kernelci.workbench.protocol import Build, Built, BuiltKernel, Call, DeadlinePassed, Raised, Refused, TensorPlace, Value
+from kernelci.workbench.arena import row_major
+
+
+class Compiled(Struct, frozen=True):
+    """One compiled kernel with what its cubin says; `files` holds its dumps by extension, SASS included."""
+
+    kernel: BuiltKernel
+    resources: tuple[cubin.KernelResources, ...]
+    files: dict[str, bytes]
+
+
+class Compilation(Struct, frozen=True):
+    """What compiling one kernel for one target gave: builds and notes, or a verdict."""
+
+    target: str
+    builds: tuple[Compiled, ...] = ()
+    notes: tuple[str, ...] = ()
+    verdict: Raised | None = None
+    cached: bool = False
+    duration_s: float = 0.0
+
+    def raise_verdict(self) -> None:
+        """Raise the verdict, if there is one, as an exception of the rung."""
+        if self.verdict is not None:
+            raised = self.verdict
+            raise Verdict(raised.reason, raised.message, file=raised.file, line=raised.line, log=raised.log)
+
+
+class Builder:
+    """Compiles in the background; each backend has a zygote of its own, started when first needed."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._cache = cache_folder(config)
+        self._pool = ThreadPoolExecutor(config.jobs or os.cpu_count() or 1, thread_name_prefix="compile")
+        self._zygotes: dict[str, Zygote] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, kernel: Kernel, reference: Reference, target: str, all_configs: bool) -> "Future[Compilation]":
+        """Compile a kernel for a target in the background. ReferenceFailed comes out of the future."""
+        cases = reference.cases()
+        message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
+        return self._pool.submit(self._compile, kernel, message)
+
+    def _compile(self, kernel: Kernel, message: Build) -> Compilation:
+        path = self._cache / "compiled" / _key(kernel, message)
+        kept = _kept(path)
+        if kept is not None:
+            return msgspec.structs.replace(kept, cached=True)
+        made = self._fresh(message)
+        if made.verdict is None:
+            _keep(path, made)
+        return made
+
+    def _fresh(self, message: Build) -> Compilation:
+        candidate = self._zygote(message.backend).fork()
+        try:
+            answer = candidate.ask(message, self._config.compile_timeout_s)
+        except DeadlinePassed:
+            answer = Raised("compile-timeout", f"still compiling after {self._config.compile_timeout_s:g} s")
+        except Refused as error:
+            answer = Raised("refused", str(error))
+        except Ended as end:
+            answer = Raised("compiler-abort", f"the compiler process ended with {end}", log=candidate.log())
+        finally:
+            candidate.close()
+        if isinstance(answer, Raised):
+            reason = "compile-error" if answer.reason == "raised" else answer.reason
+            return Compilation(message.target, verdict=msgspec.structs.replace(answer, reason=reason))
+        if not isinstance(answer, Built):
+            return Compilation(message.target, verdict=Raised("refused", f"answered with {type(answer).__name__}"))
+        if not answer.kernels:
+            return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
+        return Compilation(message.target, tuple(_described(kernel) for kernel in answer.kernels), answer.notes)
+
+    def _zygote(self, backend: str) -> Zygote:
+        with self._lock:
+            if backend not in self._zygotes:
+                environment = backends.get(backend).environment(self._cache / "dsl")
+                self._zygotes[backend] = Zygote("compile", (backend,), environment)
+            zygote = self._zygotes[backend]
+        missing = zygote.wait_ready()
+        if backend in missing:
+            raise Verdict("missing-dependency", f"{backend} can't be imported: {missing[backend]}")
+        return zygote
+
+    def close(self) -> None:
+        """End the zygotes and drop what has not begun."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for zygote in self._zygotes.values():
+            zygote.close()
+
+
+def representative(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """For each dtype the first bench case, or where there is none the largest check case."""
+    chosen: dict[str, Case] = {}
+    for case in sorted(cases, key=lambda case: (case.kind != "bench", case.kind == "check" and -_size(case))):
+        chosen.setdefault(str(dict(case.values).get("dtype", "")), case)
+    return tuple(chosen.values())
+
+
+def _size(case: Case) -> int:
+    product = 1
+    for _, value in case.values:
+        product *= value if type(value) is int else 1
+    return product
+
+
+def call_of(reference: Reference, case: Case) -> Call:
+    """The call of a case without data: places that are shapes only."""
+    inputs = reference.inputs(case, Sketch())
+    outputs = reference.outputs(case, inputs)
+    arguments: dict[str, Value] = {
+        name: _place(tuple(value.shape), str(value.dtype)) if hasattr(value, "dtype") else value
+        for name, value in inputs.items()
+    }
+    return Call(dict(case.values), arguments, {name: _place(spec.shape, spec.dtype) for name, spec in outputs.items()})
+
+
+def _place(shape: tuple[int, ...], dtype: str) -> TensorPlace:
+    return TensorPlace(0, shape, row_major(shape), dtype.removeprefix("torch."))
+
+
+def _message(kernel: Kernel, reference: Reference, target: str, cases: tuple[Case, ...], all_configs: bool) -> Build:
+    assert kernel.card is not None
+    calls = tuple(call_of(reference, case) for case in cases)
+    return Build(str(kernel.path), kernel.card.entry, kernel.card.backend, target, calls, all_configs)
+
+
+def _described(kernel: BuiltKernel) -> Compiled:
+    """Add what the cubin says. A cubin that NVIDIA's tools can't read leaves its dumps without SASS."""
+    files = dict(kernel.files)
+    binary = files.get("cubin")
+    if not binary:
+        return Compiled(kernel, (), files)
+    try:
+        found = tuple(cubin.resources(binary))
+        files["sass"] = cubin.disassemble(binary).encode()
+    except (cubin.BrokenCubin, cubin.ToolMissing) as error:
+        files["sass"] = f"// no disassembly: {error}\n".encode()
+        found = ()
+    return Compiled(msgspec.structs.replace(kernel, files={}), found, files)
+
+
+def _key(kernel: Kernel, message: Build) -> str:
+    installed = versions(backends.get(message.backend).DISTRIBUTIONS)
+    digest = hashlib.sha256(f"{kernelci.__version__} {sorted(installed.items())} {kernel.sha256()}".encode())
+    digest.update(msgspec.msgpack.encode(msgspec.structs.replace(message, path=kernel.path.name)))
+    return digest.hexdigest()
+
+
+def _kept(path: Path) -> Compilation | None:
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=Compilation)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _keep(path: Path, made: Compilation) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    partial.write_bytes(msgspec.msgpack.encode(made))
+    partial.replace(path)

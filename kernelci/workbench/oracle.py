@@ -1,0 +1,51 @@
+"""The oracle: the reference in float64, and the honest implementation that sets the error budget."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from kernelci.reference import Reference, ReferenceFailed, TensorSpec
+from kernelci.workbench.arena import dtype_of
+
+
+class Truth(Struct, frozen=True):
+    """What is true of one case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes."""
+
+    oracle: dict[str, torch.Tensor]
+    honest: dict[str, torch.Tensor]
+
+
+def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Truth:
+    """Compute both on the device of the inputs. Raises ReferenceFailed, also for results of another shape."""
+    names = tuple(outputs)
+    oracle = reference.truth(widened(inputs, torch.float64), names)
+    honest = reference.honest(widened(inputs, _accumulator(inputs)), names)
+    for name, spec in outputs.items():
+        for values in (oracle[name], honest[name]):
+            if tuple(values.shape) != spec.shape:
+                raise ReferenceFailed(
+                    f"{reference.name}: reference() gives {name} of shape {tuple(values.shape)}, declared is {spec.shape}"
+                )
+    return Truth(
+        {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
+        {name: values.to(dtype_of(outputs[name].dtype)) for name, values in honest.items()},
+    )
+
+
+def widened(inputs: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """The inputs with floats in this dtype; everything else as it is. Tensors are copies: a reference can't harm them."""
+    return {name: _widen(value, dtype) for name, value in inputs.items()}
+
+
+def _widen(value: Any, dtype: torch.dtype) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(dtype, copy=True) if value.is_floating_point() else value.clone()
+
+
+def _accumulator(inputs: Mapping[str, Any]) -> torch.dtype:
+    """float32, or float64 where an input already is float64."""
+    wide = any(isinstance(value, torch.Tensor) and value.dtype == torch.float64 for value in inputs.values())
+    return torch.float64 if wide else torch.float32

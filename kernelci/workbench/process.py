@@ -1,0 +1,210 @@
+"""The referee's handles on its untrusted processes: a zygote, and the candidates forked from it.
+
+Deadlines are held here. A candidate is killed with its whole group, and its end (exit code or signal) comes from the
+zygote, never from the candidate itself.
+"""
+
+import contextlib
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import IO, Any
+
+from kernelci.errors import RunnerBroken
+from kernelci.workbench.protocol import (
+    Channel,
+    ChannelClosed,
+    DeadlinePassed,
+    Exited,
+    Fork,
+    FromCandidate,
+    FromZygote,
+    Kill,
+    Message,
+    Ready,
+    Refused,
+)
+
+START_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 10.0
+LOG_BYTES = 8000
+_COMMAND = "import sys; sys.path[:0] = {paths!r}; from kernelci.candidate import main; main()"
+# What a candidate may know of the environment that kernelci was started in.
+ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "NVIDIA_VISIBLE_DEVICES")
+# One thread per library: a candidate is forked, and threads do not survive a fork. The NVML check keeps
+# torch.cuda.is_available() from creating a CUDA context in the zygote.
+QUIET = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Ended(Exception):
+    """The candidate's process ended instead of answering."""
+
+    def __init__(self, code: int, signal: int) -> None:
+        super().__init__(f"signal {signal}" if signal else f"exit code {code}")
+        self.code = code
+        self.signal = signal
+
+
+class Candidate:
+    """A forked process that runs one kernel. Its channel and log are the referee's only links to it."""
+
+    def __init__(self, zygote: "Zygote", token: int, channel: Channel, log: IO[bytes], ended: "Future[Exited]") -> None:
+        self._zygote = zygote
+        self._token = token
+        self._channel = channel
+        self._log = log
+        self._ended = ended
+
+    def ask(self, message: Message, timeout_s: float) -> Any:
+        """Send a message and wait for the answer. Raises DeadlinePassed, Refused or Ended; the process is then gone."""
+        try:
+            self._channel.send(message)
+            return self._channel.receive(timeout_s)
+        except ChannelClosed:
+            raise self._end() from None
+        except (DeadlinePassed, Refused):
+            self.kill()
+            raise
+
+    def _end(self) -> Ended:
+        """How the process ended after its channel closed; one that lives on without its channel is killed."""
+        for attempt in range(2):
+            with contextlib.suppress(FutureTimeout):
+                exited = self._ended.result(END_TIMEOUT_S if attempt else 1.0)
+                return Ended(exited.code, exited.signal)
+            self._zygote.kill(self._token)
+        raise RunnerBroken("the zygote no longer answers", hint="see `kernelci doctor`")
+
+    def kill(self) -> None:
+        """Kill the process and everything in its group; waits until it is gone."""
+        self._channel.close()
+        if not self._ended.done():
+            self._zygote.kill(self._token)
+            with contextlib.suppress(FutureTimeout):
+                self._ended.result(END_TIMEOUT_S)
+
+    def log(self) -> str:
+        """The last lines that the process wrote to stdout and stderr: untrusted text."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - LOG_BYTES))
+        return self._log.read().decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """End the process and drop its log."""
+        self.kill()
+        self._log.close()
+
+
+class Zygote:
+    """A started zygote for one kind of work: "compile", "interpret" or "cuda"."""
+
+    def __init__(self, kind: str, backends: tuple[str, ...], environment: Mapping[str, str]) -> None:
+        self.kind = kind
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            self._process = subprocess.Popen(
+                command(kind, theirs.fileno(), backends),
+                env=_environment(environment),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        self._channel = Channel(ours, FromZygote)
+        self._lock = threading.Lock()
+        self._tokens = itertools.count(1)
+        self._ends: dict[int, Future[Exited]] = {}
+        self.ready: Future[dict[str, str]] = Future()
+        threading.Thread(target=self._listen, name=f"zygote-{kind}", daemon=True).start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = self._channel.receive()
+                if isinstance(message, Ready):
+                    self.ready.set_result(message.missing)
+                elif isinstance(message, Exited):
+                    self._ends.pop(message.token).set_result(message)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        broken = RunnerBroken(f"the {self.kind} process ended: {self._tail() or error}")
+        for future in (self.ready, *self._ends.values()):
+            if not future.done():
+                future.set_exception(broken)
+
+    def _tail(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(0)
+            return self._errors.read()[-2000:].decode("utf-8", "replace").strip()
+        return ""
+
+    def wait_ready(self) -> dict[str, str]:
+        """Backends that could not be imported, with the reason. Raises RunnerBroken if the process did not come up."""
+        try:
+            return self.ready.result(START_TIMEOUT_S)
+        except FutureTimeout:
+            raise RunnerBroken(f"the {self.kind} process did not start within {START_TIMEOUT_S:.0f} s") from None
+
+    def fork(
+        self, arena_fd: int | None = None, environment: Mapping[str, str] | None = None, memory_bytes: int = 0
+    ) -> Candidate:
+        """A fresh process. Raises RunnerBroken if the zygote is gone."""
+        self.wait_ready()
+        ours, theirs = socket.socketpair()
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Candidate.close
+        token = next(self._tokens)
+        ended: Future[Exited] = Future()
+        self._ends[token] = ended
+        files = (theirs.fileno(), log.fileno(), *(() if arena_fd is None else (arena_fd,)))
+        with theirs, self._lock:
+            try:
+                self._channel.send(Fork(token, dict(environment or {}), memory_bytes), files)
+            except ChannelClosed:
+                raise RunnerBroken(f"the {self.kind} process ended: {self._tail()}") from None
+        return Candidate(self, token, Channel(ours, FromCandidate), log, ended)
+
+    def kill(self, token: int) -> None:
+        """Kill a forked process with its group."""
+        with self._lock, contextlib.suppress(ChannelClosed):
+            self._channel.send(Kill(token))
+
+    def close(self) -> None:
+        """End the zygote and everything forked from it."""
+        self._channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, 9)
+        self._process.wait()
+        self._errors.close()
+
+
+def command(kind: str, control_fd: int, backends: tuple[str, ...]) -> list[str]:
+    """The zygote's command line: an isolated interpreter with this interpreter's module path, and nothing else."""
+    paths = [path for path in sys.path if path and Path(path).is_dir()]
+    root = str(Path(__file__).resolve().parents[2])
+    if root not in paths:
+        paths.insert(0, root)
+    return [sys.executable, "-I", "-c", _COMMAND.format(paths=paths), kind, str(control_fd), *backends]
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in ALLOWED if name in os.environ} | QUIET | dict(extra)

@@ -1,0 +1,250 @@
+"""The messages between referee, zygote and candidate, and the channel that carries them.
+
+A message is a msgspec Struct in MessagePack behind its length in four bytes. What comes from a candidate is decoded
+strictly, bounded in size, and never more than a claim.
+"""
+
+import array
+import contextlib
+import socket
+import struct
+import time
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+MAX_MESSAGE_BYTES = 256 * 2**20
+_LENGTH = struct.Struct("!I")
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class DeadlinePassed(Exception):
+    """Nothing came before the deadline."""
+
+
+class Refused(Exception):
+    """The other side sent something that the protocol does not allow."""
+
+
+class Message(Struct, tag=True, frozen=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+# referee to zygote, and back
+
+
+class Fork(Message, frozen=True):
+    """Fork a process; its channel, log, and arena come as file descriptors with this message."""
+
+    token: int
+    environment: dict[str, str] = {}
+    memory_bytes: int = 0
+
+
+class Kill(Message, frozen=True):
+    """Kill a forked process with everything it started."""
+
+    token: int
+
+
+class Ready(Message, frozen=True):
+    """The zygote has made its imports; `missing` names those that failed."""
+
+    missing: dict[str, str] = {}
+
+
+class Exited(Message, frozen=True):
+    """A forked process ended, with an exit code or a signal's number."""
+
+    token: int
+    code: int
+    signal: int
+
+
+# referee to candidate
+
+
+class TensorPlace(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tensor within the arena: where it begins in bytes, its shape, strides in elements, and dtype."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+
+Value = TensorPlace | float | int | bool | str | None
+
+
+class Load(Message, frozen=True):
+    """Import a kernel file. `device` is "cpu" or "cuda:N"; `arena` the handle of GPU memory, empty on the CPU."""
+
+    path: str
+    entry: str
+    backend: str
+    device: str
+    arena_bytes: int
+    arena: bytes = b""
+
+
+class Call(Message, frozen=True):
+    """Call the entry once. `case` holds the case's values; `outputs` are passed by name if the entry takes them."""
+
+    case: dict[str, Any]
+    arguments: dict[str, Value]
+    outputs: dict[str, TensorPlace]
+
+
+class Build(Message, frozen=True):
+    """Compile a kernel for a target, without a GPU, for each of the cases."""
+
+    path: str
+    entry: str
+    backend: str
+    target: str
+    cases: tuple[Call, ...]
+    all_configs: bool = False
+
+
+# candidate to referee
+
+
+class Loaded(Message, frozen=True):
+    """The file is imported; `in_place`: the entry takes the outputs by name."""
+
+    parameters: tuple[str, ...]
+
+
+class Returned(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the entry returned under an output's name: a claim; the values lie in the arena."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Done(Message, frozen=True):
+    """The call came back. `returned` is empty where outputs were written in place."""
+
+    returned: dict[str, Returned] = {}
+
+
+class Raised(Message, frozen=True):
+    """Something went wrong in Python; `reason` is a code of kernelci.reasons."""
+
+    reason: str
+    message: str
+    file: str = ""
+    line: int = 0
+    log: str = ""
+
+
+class BuiltKernel(Struct, frozen=True, forbid_unknown_fields=True):
+    """One compiled kernel: its symbol, configuration, and files by extension (`ptx`, `cubin`, …)."""
+
+    symbol: str
+    config: str
+    files: dict[str, bytes]
+    case: str = ""
+    block: tuple[int, int, int] | None = None
+    grid: tuple[int, int, int] | None = None
+    dynamic_shared_bytes: int = 0
+
+
+class Built(Message, frozen=True):
+    """What compiling gave; `notes` tell of configurations that do not fit."""
+
+    kernels: tuple[BuiltKernel, ...]
+    notes: tuple[str, ...] = ()
+
+
+ToZygote = Fork | Kill
+FromZygote = Ready | Exited
+ToCandidate = Load | Call | Build
+FromCandidate = Loaded | Done | Raised | Built
+
+
+class Channel:
+    """One end of a stream socket that carries messages of one union type."""
+
+    def __init__(self, sock: socket.socket, receives: Any, limit: int = MAX_MESSAGE_BYTES) -> None:
+        self._socket = sock
+        self._decoder = msgspec.msgpack.Decoder(receives)
+        self._limit = limit
+
+    def send(self, message: Message, files: tuple[int, ...] = ()) -> None:
+        """Send a message; file descriptors travel with its first byte. Raises ChannelClosed."""
+        data = msgspec.msgpack.encode(message)
+        frame = _LENGTH.pack(len(data)) + data
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self._socket.settimeout(None)
+        try:
+            sent = self._socket.sendmsg([frame], rights)
+            self._socket.sendall(frame[sent:])
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def receive(self, timeout_s: float | None = None) -> Any:
+        """The next message. Raises ChannelClosed, DeadlinePassed or Refused."""
+        return self.receive_with_files(0, timeout_s)[0]
+
+    def receive_with_files(self, count: int, timeout_s: float | None = None) -> tuple[Any, list[int]]:
+        """The next message and up to `count` file descriptors that came with it."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        header, files = self._first(deadline, count)
+        (length,) = _LENGTH.unpack(header)
+        if length > self._limit:
+            raise Refused(f"a message of {length} bytes, and {self._limit} are allowed")
+        data = self._exactly(length, deadline)
+        try:
+            return self._decoder.decode(data), files
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Refused(f"a message that can't be decoded: {error}") from error
+
+    def _first(self, deadline: float | None, count: int) -> tuple[bytes, list[int]]:
+        if count == 0:
+            return self._exactly(_LENGTH.size, deadline), []
+        self._wait(deadline)
+        try:
+            data, files, _, _ = socket.recv_fds(self._socket, _LENGTH.size, count)
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+        if not data:
+            raise ChannelClosed("end of stream")
+        return data + self._exactly(_LENGTH.size - len(data), deadline), list(files)
+
+    def _exactly(self, size: int, deadline: float | None) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            self._wait(deadline)
+            try:
+                part = self._socket.recv(min(size - len(data), 2**20))
+            except TimeoutError as error:
+                raise DeadlinePassed from error
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            if not part:
+                raise ChannelClosed("end of stream")
+            data += part
+        return bytes(data)
+
+    def _wait(self, deadline: float | None) -> None:
+        if deadline is None:
+            self._socket.settimeout(None)
+            return
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise DeadlinePassed
+        self._socket.settimeout(left)
+
+    def fileno(self) -> int:
+        """The socket's descriptor, for select."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        with contextlib.suppress(OSError):
+            self._socket.close()

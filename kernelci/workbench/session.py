@@ -1,0 +1,104 @@
+"""A session: one kernel's candidate process and its arena; a candidate that dies is replaced for the next call."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from kernelci.errors import Verdict
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.process import Candidate, Ended, Zygote
+from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused
+
+ARENA_BYTES = 64 * 2**20  # grown on demand
+
+
+class Limits:
+    """Deadlines in seconds and host memory in bytes for one session."""
+
+    def __init__(self, load_s: float, call_s: float, memory_bytes: int) -> None:
+        self.load_s = load_s
+        self.call_s = call_s
+        self.memory_bytes = memory_bytes
+
+
+class Session:
+    """Calls of one kernel. Every fault of the kernel comes out as a Verdict with its reason."""
+
+    def __init__(
+        self, zygote: Zygote, path: Path, entry: str, backend: str, device: str, environment: dict[str, str], limits: Limits
+    ) -> None:
+        self._zygote = zygote
+        self._load = (str(path), entry, backend, device)
+        self._device = device
+        self._environment = environment
+        self._limits = limits
+        self._candidate: Candidate | None = None
+        self.arena = Arena(device, ARENA_BYTES)
+        self.parameters: tuple[str, ...] = ()
+
+    def reserve(self, size: int) -> None:
+        """Make the arena at least `size` bytes large; a larger one needs a fresh candidate."""
+        if size > self.arena.size:
+            self._drop()
+            self.arena.close()
+            self.arena = Arena(self._device, max(size, 2 * self.arena.size))
+
+    def call(self, message: Call) -> Done:
+        """Call the entry in the candidate. Raises Verdict."""
+        answer = self._ask(self._running(), message, self._limits.call_s)
+        if not isinstance(answer, Done):
+            self._drop()
+            raise Verdict("refused", f"the candidate answered a call with {type(answer).__name__}")
+        return answer
+
+    def _running(self) -> Candidate:
+        if self._candidate is None:
+            memory = self._limits.memory_bytes if self._device == "cpu" else 0
+            self._candidate = self._zygote.fork(self.arena.fd, self._environment, memory)
+            answer = self._ask(
+                self._candidate, Load(*self._load, self.arena.size, self.arena.handle), self._limits.load_s
+            )
+            if not isinstance(answer, Loaded):
+                self._drop()
+                raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
+            self.parameters = answer.parameters
+        return self._candidate
+
+    def _ask(self, candidate: Candidate, message: Message, timeout_s: float) -> Any:
+        try:
+            answer = candidate.ask(message, timeout_s)
+        except DeadlinePassed:
+            raise self._died("hang", f"no answer within {timeout_s:g} s", candidate) from None
+        except Refused as error:
+            raise self._died("refused", str(error), candidate) from None
+        except Ended as end:
+            raise self._died(*_reason(end), candidate) from None
+        if isinstance(answer, Raised):
+            verdict = Verdict(answer.reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
+            if answer.reason != "raised":
+                self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
+            raise verdict
+        return answer
+
+    def _died(self, reason: str, message: str, candidate: Candidate) -> Verdict:
+        log = candidate.log()
+        self._drop()
+        return Verdict(reason, message, log=log)
+
+    def _drop(self) -> None:
+        if self._candidate is not None:
+            self._candidate.close()
+            self._candidate = None
+
+    def close(self) -> None:
+        """End the candidate and give the arena back."""
+        self._drop()
+        self.arena.close()
+
+
+def _reason(end: Ended) -> tuple[str, str]:
+    if end.signal == signal.SIGKILL:
+        return "out-of-memory", "the process was killed (SIGKILL), as the kernel does when memory runs out"
+    if end.signal:
+        return "crashed", f"the process died of {signal.Signals(end.signal).name}"
+    return "exited", f"the process ended with exit code {end.code} instead of answering"

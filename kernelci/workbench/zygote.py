@@ -1,0 +1,123 @@
+"""The zygote: a process that has made the slow imports and forks a fresh process per kernel (the untrusted side).
+
+It runs no kernel code, makes no tensor operation (a child would hang after a parallel one in its parent), and opens
+no CUDA context, which can't be forked.
+"""
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType
+
+from kernelci.workbench.protocol import Channel, ChannelClosed, Exited, Fork, Kill, Message, Ready, ToZygote
+
+Serve = Callable[[socket.socket, int], None]
+
+
+def run(control: socket.socket, serve: Serve, missing: dict[str, str]) -> None:
+    """Fork processes as asked until the control channel closes; then kill what is left. `serve(socket, arena)`."""
+    channel = Channel(control, ToZygote)
+    channel.send(Ready(missing))
+    wake, _ = _wakeup_pipe()
+    children: dict[int, int] = {}  # pid to token
+    while True:
+        readable, _, _ = select.select([channel, wake], [], [])
+        if wake in readable:
+            os.read(wake, 4096)
+            _reap(channel, children)
+        if channel in readable:
+            try:
+                message, files = channel.receive_with_files(3)
+            except ChannelClosed:
+                _kill_all(children)
+                return
+            _obey(message, files, children, serve, control)
+
+
+def _wakeup_pipe() -> tuple[int, int]:
+    """A pipe that becomes readable when a child ends."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    os.set_blocking(read, False)
+    signal.signal(signal.SIGCHLD, _nothing)
+    signal.set_wakeup_fd(write)
+    return read, write
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    return None
+
+
+def _obey(message: Message, files: list[int], children: dict[int, int], serve: Serve, control: socket.socket) -> None:
+    if isinstance(message, Kill):
+        for pid, token in children.items():
+            if token == message.token:
+                _kill_group(pid)
+    elif isinstance(message, Fork):
+        pid = os.fork()
+        if pid == 0:
+            _become_candidate(message, files, serve, control)
+        children[pid] = message.token
+    for file in files:
+        os.close(file)
+
+
+def _become_candidate(message: Fork, files: list[int], serve: Serve, control: socket.socket) -> None:
+    """In the child: its own process group, log and limits; then serve. Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        control.close()
+        sock, log, *arena = files
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.environ.update(message.environment)
+        _limit(message)
+        serve(socket.socket(fileno=sock), arena[0] if arena else -1)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _limit(message: Fork) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if message.memory_bytes:
+        # Address space, as far as it binds: CUDA's own reservations go beyond it, so a GPU run is watched instead.
+        resource.setrlimit(resource.RLIMIT_AS, (message.memory_bytes, message.memory_bytes))
+
+
+def _kill_group(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _kill_all(children: dict[int, int]) -> None:
+    for pid in list(children):
+        _kill_group(pid)
+
+
+def _reap(channel: Channel, children: dict[int, int]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        token = children.pop(pid, None)
+        if token is None:
+            continue
+        _kill_group(pid)  # what it left behind in its group
+        ended = os.waitstatus_to_exitcode(status)
+        channel.send(Exited(token, max(ended, 0), max(-ended, 0)))

@@ -1,0 +1,448 @@
+# /// script
+# dependencies = ["nvidia-cutlass-dsl>=4.8", "apache-tvm-ffi>=0.1.11"]
+# [tool.kernelci]
+# reference = "matmul"
+# backend = "cutedsl"
+# entry = "matmul"
+# targets = ["sm_90a"]
+# ///
+"""c = a @ b.T in bfloat16 with float32 accumulation on Hopper's warpgroup MMA, in CuTe DSL.
+
+A persistent, warp-specialised kernel: one producer warp streams tiles of a and b through a ring of shared-memory stages
+with TMA, one or two consumer warpgroups multiply them with wgmma, and the producer already loads the next tile while
+they write the last. Large tiles leave by TMA too; small ones (few tiles, or a c that TMA can't write) by predicated
+stores. A generic kernel with the same MMA and plain loads takes what TMA can't read: k not a multiple of 8, or inputs
+that aren't 16-byte aligned. Sizes are dynamic: three builds serve every shape.
+"""
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+import cutlass.utils.hopper_helpers as hopper
+import torch
+from cutlass import BFloat16, Float32, Int16, Int32, Int64, const_expr, pipeline
+from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
+from cutlass.cute.runtime import make_fake_stream, make_ptr
+
+GROUP = 128  # threads of a warpgroup
+K = 64  # depth of a stage: 128 bytes, the widest swizzle
+STORE_COLUMNS = 64  # of c per TMA store
+STORES = 2  # shared-memory buffers for them
+
+
+class Plan(NamedTuple):
+    """A block's tile; the key of a build."""
+
+    m: int
+    n: int
+    groups: int  # consumer warpgroups, stacked along m
+    stages: int  # of a and b in flight; 0: the generic kernel
+    tma_store: bool = False
+    cluster: int = 1  # blocks along m that share (multicast) each tile of b
+    raster: int = 16  # tiles along m that are worked on together, for reuse in L2
+
+    @property
+    def threads(self) -> int:
+        """Threads per block; all but the generic kernel add a warpgroup for the producer."""
+        return GROUP * (self.groups + (self.stages > 0))
+
+
+LARGE = Plan(128, 256, groups=2, stages=4, tma_store=True)
+SMALL = Plan(64, 64, groups=1, stages=12)
+GENERIC = Plan(64, 64, groups=1, stages=0)
+
+
+def make_mma(plan: Plan) -> cute.TiledMma:
+    """wgmma 64 x plan.n x 16 for K-major bf16 operands in shared memory, one per consumer warpgroup."""
+    major = OperandMajorMode.K
+    return hopper.make_trivial_tiled_mma(
+        BFloat16, BFloat16, major, major, Float32, (plan.groups, 1, 1), tiler_mn=(64, plan.n)
+    )
+
+
+def smem_layout(rows: int, columns: int, stages: int) -> cute.ComposedLayout:
+    """(rows, columns, stages) bf16 in the 128-byte swizzle that TMA writes and wgmma reads."""
+    atom = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, BFloat16)
+    return cute.tile_to_shape(atom, (rows, columns, stages), order=(0, 1, 2))
+
+
+def shared_tensor(allocator: cutlass.utils.SmemAllocator, layout: cute.ComposedLayout) -> cute.Tensor:
+    """A tensor of this layout in the block's shared memory."""
+    return allocator.allocate_tensor(BFloat16, layout.outer, byte_alignment=1024, swizzle=layout.inner)
+
+
+@cute.jit
+def tile_of(index: Int32, tiles_m: Int32, tiles_n: Int32, raster: cutlass.Constexpr[int]) -> tuple[Int32, Int32]:
+    """Tile coordinates: bands of ``raster`` tiles along m, each walked along n, so that neighbours share operands."""
+    band = index // (raster * tiles_n)
+    height = cutlass.min(raster, tiles_m - band * raster)
+    within = index - band * raster * tiles_n
+    return band * raster + within % height, within // height
+
+
+@cute.jit
+def store_direct(
+    plan: cutlass.Constexpr[Plan],
+    mma: cute.TiledMma,
+    tid: Int32,
+    c: cute.Tensor,
+    acc: cute.Tensor,
+    tile_m: Int32,
+    tile_n: Int32,
+) -> None:
+    """Write the accumulators of a tile to c (m, n), element by element where inside."""
+    where = mma.get_slice(tid).partition_C(cute.make_identity_tensor((plan.m, plan.n)))
+    for i in cutlass.range_constexpr(cute.size(acc)):
+        row, column = where[i][0] + tile_m * plan.m, where[i][1] + tile_n * plan.n
+        if row < c.shape[0] and column < c.shape[1]:
+            c[row, column] = acc[i].to(BFloat16)
+
+
+@cute.jit
+def store_tma(
+    plan: cutlass.Constexpr[Plan],
+    mma: cute.TiledMma,
+    tid: Int32,
+    tma: cute.CopyAtom,
+    c: cute.Tensor,
+    smem: cute.Tensor,
+    barrier: pipeline.NamedBarrier,
+    acc: cute.Tensor,
+    tile_m: Int32,
+    tile_n: Int32,
+) -> None:
+    """Write the accumulators of a tile to c's TMA tensor through ``smem`` (rows, STORE_COLUMNS, STORES)."""
+    atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), BFloat16)
+    copy = cute.make_tiled_copy_S(atom, cute.make_tiled_copy_C_atom(atom, mma))
+    to_smem = copy.get_slice(tid).partition_D(smem)
+    values = copy.retile(acc)
+    part = cute.make_rmem_tensor(cute.shape(copy.get_slice(tid).partition_S(smem))[:3], BFloat16)
+    tile = cute.zipped_divide(cute.local_tile(c, (plan.m, plan.n), (tile_m, tile_n)), (plan.m, STORE_COLUMNS))
+    source, target = cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(smem, 0, 2), tile)
+    leader = cute.arch.make_warp_uniform(tid // 32) == 0
+    for i in cutlass.range_constexpr(plan.n // STORE_COLUMNS):
+        for j in cutlass.range_constexpr(cute.size(part)):
+            part[j] = values[i * cute.size(part) + j].to(BFloat16)
+        if leader:  # the store that last read this buffer is done with it
+            cute.arch.cp_async_bulk_wait_group(STORES - 1, read=True)
+        barrier.arrive_and_wait()
+        cute.copy(copy, part, to_smem[None, None, None, i % STORES])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        barrier.arrive_and_wait()
+        if leader:
+            cute.copy(tma, source[None, i % STORES], target[None, (0, i)])
+            cute.arch.cp_async_bulk_commit_group()
+
+
+@cute.jit
+def multiply(acc: cute.Tensor, a: cute.Tensor, b: cute.Tensor, stage: Int32, mma: cute.TiledMma) -> None:
+    """Start acc += a @ b.T on one stage, as one wgmma group."""
+    for k in cutlass.range_constexpr(cute.size(a, mode=[2])):
+        cute.gemm(mma, acc, a[None, None, k, stage], b[None, None, k, stage], acc)
+    warpgroup.commit_group()
+
+
+class Work(NamedTuple):
+    """What a block does: the tiles first, first + step, ... of tiles_m * tiles_n, each in steps_k stages."""
+
+    first: Int32
+    step: Int32
+    tiles_m: Int32  # in clusters
+    tiles_n: Int32
+    steps_k: Int32
+
+
+@cute.jit
+def produce(
+    ring: pipeline.PipelineTmaAsync,
+    load_a: tuple[cute.CopyAtom, cute.Tensor, cute.Tensor],
+    load_b: tuple[cute.CopyAtom, cute.Tensor, cute.Tensor],
+    rank: Int32,
+    work: Work,
+    plan: cutlass.Constexpr[Plan],
+) -> None:
+    """The producer warp: load every stage of every tile; load_a, load_b: TMA atom, TMA tensor, shared tensor."""
+    tma_a, a, smem_a = load_a
+    tma_b, b, smem_b = load_b
+    tiles_a = cute.group_modes(cute.local_tile(a, (plan.m, K), (None, None)), 0, 2)
+    tiles_b = cute.group_modes(cute.local_tile(b, (plan.n, K), (None, None)), 0, 2)
+    to_a, from_a = cpasync.tma_partition(tma_a, 0, cute.make_layout(1), cute.group_modes(smem_a, 0, 2), tiles_a)
+    # Each block of a cluster loads its share of b's tile for all of them.
+    share = cute.make_layout(plan.cluster)
+    to_b, from_b = cpasync.tma_partition(tma_b, rank, share, cute.group_modes(smem_b, 0, 2), tiles_b)
+    mask = Int16((1 << plan.cluster) - 1 if plan.cluster > 1 else 0)
+    state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, plan.stages)
+    for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
+        tile_m, tile_n = tile_of(index, work.tiles_m, work.tiles_n, plan.raster // plan.cluster)
+        for k in cutlass.range(work.steps_k, unroll=1):
+            ring.producer_acquire(state)  # waits until the stage is free and announces its bytes
+            full = ring.producer_get_barrier(state)
+            source_a, source_b = from_a[None, tile_m * plan.cluster + rank, k], from_b[None, tile_n, k]
+            cute.copy(tma_a, source_a, to_a[None, state.index], tma_bar_ptr=full)
+            cute.copy(tma_b, source_b, to_b[None, state.index], tma_bar_ptr=full, mcast_mask=mask)
+            state.advance()
+    ring.producer_tail(state)  # no block may exit while another still signals its barriers
+
+
+@cute.jit
+def consume(
+    ring: pipeline.PipelineTmaAsync,
+    smem_a: cute.Tensor,
+    smem_b: cute.Tensor,
+    mma: cute.TiledMma,
+    store: Callable[[cute.Tensor, Int32, Int32], None],
+    rank: Int32,
+    work: Work,
+    plan: cutlass.Constexpr[Plan],
+) -> None:
+    """A consumer warpgroup: multiply the stages of every tile and ``store(accumulators, tile_m, tile_n)``."""
+    warpgroup_index = cute.arch.make_warp_uniform(cute.arch.thread_idx()[0] // GROUP) - 1
+    part = mma.get_slice(warpgroup_index * GROUP)
+    operand_a = mma.make_fragment_A(part.partition_A(smem_a))
+    operand_b = mma.make_fragment_B(part.partition_B(smem_b))
+    acc = cute.make_rmem_tensor(mma.partition_shape_C((plan.m, plan.n)), Float32)
+    mma.set(warpgroup.Field.ACCUMULATE, True)
+    ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
+    done = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
+    for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
+        acc.fill(0.0)
+        warpgroup.fence()
+        ring.consumer_wait(ready)
+        multiply(acc, operand_a, operand_b, ready.index, mma)
+        ready.advance()
+        for _ in cutlass.range(1, work.steps_k, unroll=1):
+            ring.consumer_wait(ready)
+            multiply(acc, operand_a, operand_b, ready.index, mma)
+            ready.advance()
+            warpgroup.wait_group(1)  # all but the newest product: the stage before it is free
+            ring.consumer_release(done)
+            done.advance()
+        warpgroup.wait_group(0)
+        ring.consumer_release(done)
+        done.advance()
+        tile_m, tile_n = tile_of(index, work.tiles_m, work.tiles_n, plan.raster // plan.cluster)
+        store(acc, tile_m * plan.cluster + rank, tile_n)
+
+
+@cute.jit
+def make_ring(storage: cute.Pointer, plan: cutlass.Constexpr[Plan]) -> pipeline.PipelineTmaAsync:
+    """Full and empty barriers of the stages, in ``storage`` (2 * stages) int64, visible to the whole cluster."""
+    cluster = cute.make_layout((1, plan.cluster, 1, 1))
+    # A consumer warp frees a stage with one arrival at each block of the cluster.
+    ring = pipeline.PipelineTmaAsync.create(
+        barrier_storage=storage,
+        num_stages=plan.stages,
+        producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, plan.cluster * plan.groups * 4),
+        tx_count=(plan.m + plan.n) * K * 2,
+        cta_layout_vmnk=cluster,
+        defer_sync=True,
+    )
+    pipeline.pipeline_init_arrive(cluster_shape_mn=cluster, is_relaxed=True)
+    pipeline.pipeline_init_wait(cluster_shape_mn=cluster)
+    return ring
+
+
+@cute.kernel
+def matmul_tma(
+    tma_a: cute.CopyAtom,
+    a: cute.Tensor,
+    tma_b: cute.CopyAtom,
+    b: cute.Tensor,
+    tma_c: cute.CopyAtom | None,
+    c: cute.Tensor,
+    mma: cute.TiledMma,
+    plan: cutlass.Constexpr[Plan],
+) -> None:
+    """a (m, k), b (n, k) as TMA tensors, c (m, n) as a TMA tensor or a plain one; persistent over the tiles of c."""
+    tid, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    blocks, _, _ = cute.arch.grid_dim()
+    warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster()) if const_expr(plan.cluster > 1) else 0
+    if warp_index == 0:
+        cpasync.prefetch_descriptor(tma_a)
+        cpasync.prefetch_descriptor(tma_b)
+    allocator = cutlass.utils.SmemAllocator()
+    smem_a = shared_tensor(allocator, smem_layout(plan.m, K, plan.stages))
+    smem_b = shared_tensor(allocator, smem_layout(plan.n, K, plan.stages))
+    smem_c = shared_tensor(allocator, smem_layout(plan.m, STORE_COLUMNS, STORES)) if plan.tma_store else None
+    ring = make_ring(allocator.allocate_array(Int64, 2 * plan.stages), plan)
+    work = Work(
+        first=block // plan.cluster,
+        step=blocks // plan.cluster,
+        tiles_m=cute.ceil_div(c.shape[0], plan.m * plan.cluster),
+        tiles_n=cute.ceil_div(c.shape[1], plan.n),
+        steps_k=cute.ceil_div(a.shape[1], K),
+    )
+    if warp_index < GROUP // 32:
+        if const_expr(plan.groups > 1):
+            cute.arch.setmaxregister_decrease(40)
+        if warp_index == 0:
+            produce(ring, (tma_a, a, smem_a), (tma_b, b, smem_b), rank, work, plan)
+    else:
+        if const_expr(plan.groups > 1):
+            cute.arch.setmaxregister_increase(232)
+        if const_expr(plan.tma_store):
+            barrier = pipeline.NamedBarrier(barrier_id=1, num_threads=GROUP * plan.groups)
+            store = functools.partial(store_tma, plan, mma, tid - GROUP, tma_c, c, smem_c, barrier)
+        else:
+            store = functools.partial(store_direct, plan, mma, tid - GROUP, c)
+        consume(ring, smem_a, smem_b, mma, store, rank, work, plan)
+        if const_expr(plan.tma_store):
+            cute.arch.cp_async_bulk_wait_group(0)  # the shared memory must outlive the stores
+
+
+@cute.jit
+def fill(smem: cute.Tensor, gmem: cute.Tensor, row: Int32, k: Int32, tid: Int32) -> None:
+    """smem (rows, K, 1) = the tile of gmem that starts at (row, k), 0 outside; by one warpgroup."""
+    part = cute.make_rmem_tensor(cute.size(smem) // GROUP, BFloat16)
+    part.fill(0.0)
+    y, x = tid // K, tid % K
+    for i in cutlass.range_constexpr(cute.size(part)):
+        if row + y + i * (GROUP // K) < gmem.shape[0] and k + x < gmem.shape[1]:
+            part[i] = gmem[row + y + i * (GROUP // K), k + x]
+    for i in cutlass.range_constexpr(cute.size(part)):
+        smem[y + i * (GROUP // K), x, 0] = part[i]
+
+
+@cute.kernel
+def matmul_generic(
+    a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledMma, plan: cutlass.Constexpr[Plan]
+) -> None:
+    """One tile of c per block, plain loads, any alignment."""
+    tid, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    allocator = cutlass.utils.SmemAllocator()
+    smem_a = shared_tensor(allocator, smem_layout(plan.m, K, 1))
+    smem_b = shared_tensor(allocator, smem_layout(plan.n, K, 1))
+    part = mma.get_slice(0)
+    operand_a = mma.make_fragment_A(part.partition_A(smem_a))
+    operand_b = mma.make_fragment_B(part.partition_B(smem_b))
+    acc = cute.make_rmem_tensor(mma.partition_shape_C((plan.m, plan.n)), Float32)
+    acc.fill(0.0)
+    mma.set(warpgroup.Field.ACCUMULATE, True)
+    tiles_m, tiles_n = cute.ceil_div(c.shape[0], plan.m), cute.ceil_div(c.shape[1], plan.n)
+    tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.raster)
+    for k in cutlass.range(0, a.shape[1], K, unroll=1):
+        fill(smem_a, a, tile_m * plan.m, k, tid)
+        fill(smem_b, b, tile_n * plan.n, k, tid)
+        cute.arch.fence_proxy("async.shared", space="cta")  # wgmma reads through the asynchronous proxy
+        cute.arch.sync_threads()
+        warpgroup.fence()
+        multiply(acc, operand_a, operand_b, 0, mma)
+        warpgroup.wait_group(0)
+        cute.arch.sync_threads()
+    store_direct(plan, mma, tid, c, acc, tile_m, tile_n)
+
+
+@cute.jit
+def launch(
+    a: cute.Pointer,
+    b: cute.Pointer,
+    c: cute.Pointer,
+    m: Int32,
+    n: Int32,
+    k: Int32,
+    blocks: Int32,
+    stream: cuda.CUstream,
+    plan: cutlass.Constexpr[Plan],
+) -> None:
+    """View the operands as matrices, describe them to TMA, start ``blocks`` thread blocks."""
+    pitch = cute.assume(Int64(k), divby=8 if plan.stages > 0 else 1)  # 64 bits: m * k may exceed 2**31
+    pitch_c = cute.assume(Int64(n), divby=8 if plan.tma_store else 1)
+    matrix_a = cute.make_tensor(a, cute.make_layout((m, k), stride=(pitch, 1)))
+    matrix_b = cute.make_tensor(b, cute.make_layout((n, k), stride=(pitch, 1)))
+    matrix_c = cute.make_tensor(c, cute.make_layout((m, n), stride=(pitch_c, 1)))
+    mma = make_mma(plan)
+    if const_expr(plan.stages == 0):
+        matmul_generic(matrix_a, matrix_b, matrix_c, mma, plan).launch(
+            grid=[blocks, 1, 1], block=[plan.threads, 1, 1], stream=stream
+        )
+    else:
+        load = cpasync.CopyBulkTensorTileG2SOp()
+        load_b = cpasync.CopyBulkTensorTileG2SMulticastOp() if const_expr(plan.cluster > 1) else load
+        stage_a, stage_b = smem_layout(plan.m, K, 1), smem_layout(plan.n, K, 1)
+        tma_a, view_a = cpasync.make_tiled_tma_atom(load, matrix_a, cute.slice_(stage_a, (None, None, 0)), (plan.m, K))
+        tma_b, view_b = cpasync.make_tiled_tma_atom(
+            load_b, matrix_b, cute.slice_(stage_b, (None, None, 0)), (plan.n, K), num_multicast=plan.cluster
+        )
+        tma_c, view_c = None, matrix_c
+        if const_expr(plan.tma_store):
+            buffer = cute.slice_(smem_layout(plan.m, STORE_COLUMNS, 1), (None, None, 0))
+            store = cpasync.CopyBulkTensorTileS2GOp()
+            tma_c, view_c = cpasync.make_tiled_tma_atom(store, matrix_c, buffer, (plan.m, STORE_COLUMNS))
+        matmul_tma(tma_a, view_a, tma_b, view_b, tma_c, view_c, mma, plan).launch(
+            grid=[blocks, 1, 1],
+            block=[plan.threads, 1, 1],
+            cluster=[plan.cluster, 1, 1],
+            min_blocks_per_mp=1,
+            stream=stream,
+        )
+
+
+def build(plan: Plan, target: str, options: str = "") -> Any:
+    """Compile for "sm_90a"; the result takes (a, b, c) addresses, m, n, k, blocks and a stream handle."""
+    gmem = cute.AddressSpace.gmem
+    read = make_ptr(BFloat16, 16, gmem, assumed_align=16 if plan.stages > 0 else 2)
+    write = make_ptr(BFloat16, 16, gmem, assumed_align=16 if plan.tma_store else 2)
+    sizes = [Int32(64)] * 4
+    options = f"--enable-tvm-ffi --gpu-arch={target} {options}"
+    return cute.compile(launch, read, read, write, *sizes, make_fake_stream(), plan, options=options)
+
+
+@functools.cache
+def device_build(plan: Plan) -> Any:
+    """``build``, kept: wgmma exists on sm_90a alone."""
+    return build(plan, "sm_90a")
+
+
+@functools.cache
+def processors(device: torch.device) -> int:
+    """Number of SMs."""
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def tiles(plan: Plan, m: int, n: int) -> int:
+    """Tiles of c, rounded up to whole clusters."""
+    return -(-m // (plan.m * plan.cluster)) * -(-n // plan.n) * plan.cluster
+
+
+def choose(m: int, n: int, k: int, aligned: bool, aligned_c: bool, sms: int) -> Plan:
+    """The plan for a problem; ``aligned``: a and b, ``aligned_c``: c start at multiples of 16 bytes."""
+    if k % 8 or not aligned:
+        return GENERIC
+    if n % 8 or not aligned_c or tiles(LARGE, m, n) < sms // 2:
+        return SMALL
+    return LARGE
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    """c = a @ b.T; a (m, k), b (n, k), c (m, n), all bfloat16; accumulation in float32."""
+    (m, k), n = a.shape, b.shape[0]
+    if m == 0 or n == 0:
+        return
+    if k == 0:
+        c.zero_()
+        return
+    sms = processors(a.device)
+    plan = choose(m, n, k, (a.data_ptr() | b.data_ptr()) % 16 == 0, c.data_ptr() % 16 == 0, sms)
+    blocks = tiles(plan, m, n)
+    if plan.stages:
+        blocks = min(blocks, sms // plan.cluster * plan.cluster)
+    stream = torch.cuda.current_stream().cuda_stream
+    device_build(plan)(a.data_ptr(), b.data_ptr(), c.data_ptr(), m, n, k, blocks, stream)
+
+
+def compile(case: Any, target: str) -> Iterator[Any]:
+    """Yield what ``matmul`` would run for an aligned case on a GPU of 132 SMs, with PTX and cubin; needs no GPU."""
+    if case.m == 0 or case.n == 0 or case.k == 0:
+        return
+    plan = choose(case.m, case.n, case.k, aligned=True, aligned_c=True, sms=132)
+    with tempfile.TemporaryDirectory() as folder:
+        yield build(plan, target, f"--keep-ptx --keep-cubin --dump-dir={folder}")

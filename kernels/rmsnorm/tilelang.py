@@ -1,0 +1,181 @@
+# /// script
+# dependencies = ["tilelang>=0.1.15"]
+# [tool.kernelci]
+# reference = "rmsnorm"
+# backend = "tilelang"
+# entry = "rmsnorm"
+# targets = ["sm_80", "sm_90a", "sm_100a"]
+# ///
+"""Residual add and RMSNorm in one pass in TileLang: h = x + residual, y = h / sqrt(mean(h**2) + eps) * weight.
+
+Tensors are seen as (rows, groups, width), where `width` neighbouring columns are one 16-byte vector: the compiler can then
+prove that vectors are aligned, although both sizes are dynamic. A row that fits in registers is read once. Longer rows
+are read twice, since y needs the sum before its rounding. Odd sizes and pointers have width 1.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import tilelang
+import tilelang.language as T  # noqa: N812
+import torch
+
+TILE = 2048  # elements of a program's tile while rows are short
+MIN_BLOCK = 256  # fewer builds for short rows
+MAX_BLOCK = 16384  # longest row held in registers
+PER_THREAD = 16  # elements of a long block that each thread holds: h and both inputs live at once
+LANES = 1024  # groups that a program loads at a time from a long row
+ROW_THREADS = 512
+VECTOR_BYTES = 16
+
+
+def tile_program(dtype: str, width: int, block: int) -> Any:
+    """Program for whole rows of at most `block` columns, several of them while they are short."""
+    rows, groups = T.dynamic("rows"), T.dynamic("groups")
+    height, lanes = max(1, TILE // block), block // width
+    threads = min(1024, max(128, block // PER_THREAD))
+    shape = (rows, groups, width)
+
+    @T.prim_func
+    def rmsnorm_tile(  # type: ignore
+        x: T.Tensor(shape, dtype),
+        residual: T.Tensor(shape, dtype),
+        weight: T.Tensor((groups, width), dtype),
+        eps: T.float32,
+        y: T.Tensor(shape, dtype),
+        residual_out: T.Tensor(shape, dtype),
+    ):
+        with T.Kernel(T.ceildiv(rows, height), threads=threads) as program:
+            h = T.alloc_fragment((height, lanes, width), "float32")
+            left = T.alloc_fragment((height, lanes, width), dtype)
+            right = T.alloc_fragment((height, lanes, width), dtype)
+            gain = T.alloc_fragment((height, lanes, width), dtype)
+            squares = T.alloc_fragment((height, lanes, width), "float32")
+            partial = T.alloc_fragment((height, lanes), "float32")
+            factor = T.alloc_fragment((height,), "float32")
+            for r, g, w in T.Parallel(height, lanes, width):
+                inside = (program * height + r < rows) & (g < groups)
+                left[r, g, w] = T.if_then_else(inside, x[program * height + r, g, w], T.cast(0, dtype))
+            for r, g, w in T.Parallel(height, lanes, width):
+                inside = (program * height + r < rows) & (g < groups)
+                right[r, g, w] = T.if_then_else(inside, residual[program * height + r, g, w], T.cast(0, dtype))
+            for r, g, w in T.Parallel(height, lanes, width):
+                gain[r, g, w] = T.if_then_else(g < groups, weight[g, w], T.cast(0, dtype))
+            for r, g, w in T.Parallel(height, lanes, width):
+                h[r, g, w] = T.cast(left[r, g, w], "float32") + T.cast(right[r, g, w], "float32")
+            for r, g, w in T.Parallel(height, lanes, width):
+                if (program * height + r < rows) & (g < groups):
+                    residual_out[program * height + r, g, w] = T.cast(h[r, g, w], dtype)
+            for r, g, w in T.Parallel(height, lanes, width):
+                squares[r, g, w] = h[r, g, w] * h[r, g, w]
+            T.reduce_sum(squares, partial, dim=2)
+            T.reduce_sum(partial, factor, dim=1)
+            for r in T.Parallel(height):
+                factor[r] = 1.0 / T.sqrt(factor[r] / T.cast(groups * width, "float32") + eps)
+            for r, g, w in T.Parallel(height, lanes, width):
+                if (program * height + r < rows) & (g < groups):
+                    y[program * height + r, g, w] = T.cast(
+                        h[r, g, w] * factor[r] * T.cast(gain[r, g, w], "float32"), dtype
+                    )
+
+    return rmsnorm_tile
+
+
+def row_program(dtype: str, width: int) -> Any:
+    """Program for one row of any length, LANES groups at a time."""
+    rows, groups = T.dynamic("rows"), T.dynamic("groups")
+    shape = (rows, groups, width)
+
+    @T.prim_func
+    def rmsnorm_row(  # type: ignore
+        x: T.Tensor(shape, dtype),
+        residual: T.Tensor(shape, dtype),
+        weight: T.Tensor((groups, width), dtype),
+        eps: T.float32,
+        y: T.Tensor(shape, dtype),
+        residual_out: T.Tensor(shape, dtype),
+    ):
+        with T.Kernel(rows, threads=ROW_THREADS) as row:
+            h = T.alloc_fragment((LANES, width), "float32")
+            left = T.alloc_fragment((LANES, width), dtype)
+            right = T.alloc_fragment((LANES, width), dtype)
+            squares = T.alloc_fragment((LANES, width), "float32")
+            partial = T.alloc_fragment((LANES,), "float32")
+            factor = T.alloc_fragment((1,), "float32")
+            T.fill(squares, 0.0)
+            for step in T.serial(T.ceildiv(groups, LANES)):
+                first = step * LANES
+                for g, w in T.Parallel(LANES, width):
+                    left[g, w] = T.if_then_else(first + g < groups, x[row, first + g, w], T.cast(0, dtype))
+                for g, w in T.Parallel(LANES, width):
+                    right[g, w] = T.if_then_else(first + g < groups, residual[row, first + g, w], T.cast(0, dtype))
+                for g, w in T.Parallel(LANES, width):
+                    h[g, w] = T.cast(left[g, w], "float32") + T.cast(right[g, w], "float32")
+                    squares[g, w] = squares[g, w] + h[g, w] * h[g, w]
+                for g, w in T.Parallel(LANES, width):
+                    if first + g < groups:
+                        residual_out[row, first + g, w] = T.cast(h[g, w], dtype)
+            T.reduce_sum(squares, partial, dim=1)
+            T.reduce_sum(partial, factor, dim=0)
+            factor[0] = 1.0 / T.sqrt(factor[0] / T.cast(groups * width, "float32") + eps)
+            for step in T.serial(T.ceildiv(groups, LANES)):
+                # Backwards: what the first pass read last is still in a cache.
+                first = (T.ceildiv(groups, LANES) - 1 - step) * LANES
+                for g, w in T.Parallel(LANES, width):
+                    if first + g < groups:
+                        again = T.cast(x[row, first + g, w], "float32") + T.cast(residual[row, first + g, w], "float32")
+                        y[row, first + g, w] = T.cast(again * factor[0] * T.cast(weight[first + g, w], "float32"), dtype)
+
+    return rmsnorm_row
+
+
+@lru_cache(maxsize=None)
+def _build(dtype: torch.dtype, width: int, block: int, target: str) -> Any:
+    """The compiled kernel for rows of at most `block` columns, or of any length where `block` is 0."""
+    name = str(dtype).removeprefix("torch.")
+    program = tile_program(name, width, block) if block else row_program(name, width)
+    return tilelang.compile(program, target={"kind": "cuda", "arch": target})
+
+
+def _width(dtype: torch.dtype, cols: int, *addresses: int) -> int:
+    """Columns in a vector: 16 bytes where every row of every tensor starts at a multiple of that, else one column."""
+    aligned = all(address % VECTOR_BYTES == 0 for address in (cols * dtype.itemsize, *addresses))
+    return VECTOR_BYTES // dtype.itemsize if aligned else 1
+
+
+def _block(cols: int, width: int) -> int:
+    """Block for a row: a power of two that holds it, or 0 where it doesn't fit or would be read element by element."""
+    if width == 1 or cols > MAX_BLOCK:
+        return 0
+    return max(MIN_BLOCK, 1 << (cols - 1).bit_length())
+
+
+def _target() -> str:
+    """Architecture of the current device; from Hopper on, with its own features."""
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def rmsnorm(
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor,
+    eps: float,
+    y: torch.Tensor,
+    residual_out: torch.Tensor,
+) -> None:
+    """Write `y` and `residual_out` (h rounded); all (rows, cols) but weight (cols,), contiguous, one floating dtype."""
+    rows, cols = x.shape
+    if x.numel() == 0:
+        return
+    width = _width(x.dtype, cols, *(tensor.data_ptr() for tensor in (x, residual, weight, y, residual_out)))
+    shape = (rows, cols // width, width)
+    kernel = _build(x.dtype, width, _block(cols, width), _target())
+    kernel(x.view(shape), residual.view(shape), weight.view(shape[1:]), eps, y.view(shape), residual_out.view(shape))
+
+
+def compile(case: Any, target: str) -> Iterator[Any]:
+    """Yield the build that serves `case` (rows, cols, dtype) when its tensors are aligned."""
+    width = _width(case.dtype, case.cols)
+    yield _build(case.dtype, width, _block(case.cols, width), target)
