@@ -49,6 +49,8 @@ def main() -> None:
             backends.get(name).preload()
         except Exception as error:
             missing[name] = f"{type(error).__name__}: {error}"
+    if kind == "compile":  # only there: it initialises the CUDA driver, after which a fork can't use it
+        importlib.import_module("kernelci.workbench.standin").preload()
     zygote.run(socket.socket(fileno=int(control)), serve, missing)
 
 
@@ -80,13 +82,12 @@ class LoadedKernel:
 
     def __init__(self, message: Load, arena_fd: int) -> None:
         from kernelci.backends.loading import load
-        from kernelci.workbench.arena import Mapped
 
         self.device = message.device
+        self._arena = _mapped(message, arena_fd)
         self._module = load(Path(message.path))
         self._entry = getattr(self._module, message.entry)
         self.parameters = tuple(inspect.signature(self._entry).parameters)
-        self._arena = Mapped(message.device, message.arena_bytes, arena_fd, message.arena)
         self._prepared: dict[str, Any] | None = None
 
     def call(self, message: Call) -> Done:
@@ -114,6 +115,19 @@ class LoadedKernel:
             import torch
 
             torch.cuda.synchronize()
+
+
+class NotStarted(Exception):
+    """The process can't map the arena: no kernel code has run yet, so it is not the kernel's fault."""
+
+
+def _mapped(message: Load, arena_fd: int) -> Any:
+    from kernelci.workbench.arena import Mapped
+
+    try:
+        return Mapped(message.device, message.arena_bytes, arena_fd, message.arena)
+    except Exception as error:
+        raise NotStarted(f"can't map the arena: {type(error).__name__}: {error}") from error
 
 
 def namespace(case: Mapping[str, Any]) -> SimpleNamespace:
@@ -161,7 +175,13 @@ def build(message: Build) -> Message:
             found.setdefault(
                 key,
                 BuiltKernel(
-                    made.symbol, made.config, made.files, _case_id(call), made.block, made.grid, made.dynamic_shared_bytes
+                    made.symbol,
+                    made.config,
+                    made.files,
+                    _case_id(call),
+                    made.block,
+                    made.grid,
+                    made.dynamic_shared_bytes,
                 ),
             )
     return Built(tuple(found.values()), tuple(dict.fromkeys(notes)))
@@ -196,6 +216,7 @@ def _reason(error: Exception) -> str:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     text = str(error)
     for reason, names in (
+        ("candidate-start", {"NotStarted"}),
         ("compile-error", {"CompileFailed", "CompilationError"}),
         ("shared-memory", {"TooMuchShared"}),
         ("needs-data", {"NeedsData"}),
@@ -203,6 +224,8 @@ def _reason(error: Exception) -> str:
     ):
         if kinds & names:
             return reason
+    if "DefaultCPUAllocator" in text and "memory" in text:
+        return "out-of-memory"
     if "CUDA error" in text or "CUDA_ERROR" in text or "AcceleratorError" in kinds or "illegal memory" in text:
         return "out-of-memory" if "out of memory" in text.lower() else "gpu-fault"
     return "raised"

@@ -34,7 +34,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reference: Identifier
     backend: Identifier
     entry: Identifier
-    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=80)] = ""
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=80)] = ""
     targets: tuple[Target, ...] = ()
     expect: Expectation | None = None
     dependencies: tuple[str, ...] = ()
@@ -43,7 +43,8 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def parse(text: str) -> Card:
     """The card in a kernel file's text. Raises CardError that says what is wrong and what a card needs."""
     table = _script_table(text)
-    tool = table.get("tool", {}).get("kernelci")
+    tools = table.get("tool", {})
+    tool = tools.get("kernelci") if isinstance(tools, dict) else None
     if not isinstance(tool, dict):
         raise CardError("the script block has no [tool.kernelci] table")
     if "dependencies" in tool:

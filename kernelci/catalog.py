@@ -71,7 +71,8 @@ class Catalog(Struct, frozen=True):
     def _matches(self, kernel: Kernel, pattern: str) -> bool:
         if fnmatchcase(kernel.name, pattern) or kernel.reference == pattern:
             return True
-        return Path(pattern).suffix != "" and (self.root / pattern).resolve() in kernel.sources()
+        sources = [source.resolve() for source in kernel.sources()]
+        return Path(pattern).suffix != "" and (self.root / pattern).resolve() in sources
 
 
 def scan(root: Path, config: Config) -> Catalog:
@@ -96,7 +97,7 @@ def _is_kernel(path: Path) -> bool:
 def _read(path: Path) -> Kernel:
     try:
         card = parse(path.read_text(encoding="utf-8"))
-    except (CardError, UnicodeDecodeError) as error:
+    except (CardError, UnicodeDecodeError, OSError) as error:
         return Kernel(f"{path.parent.name}/{path.stem}", path, None, str(error))
     return Kernel(f"{card.reference}/{card.name or path.stem}", path, card)
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from kernelci.errors import ConfigError
 
 Positive = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
@@ -30,16 +31,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     )
     jobs: Annotated[int, Meta(ge=0, description="compile processes at once; 0: one per core")] = 0
     seeds: Annotated[AtLeastOne, Meta(description="normal draws per check case")] = 3
-    compile_timeout_s: Annotated[Positive, Meta(description="deadline for one kernel on one target")] = 120.0
-    load_timeout_s: Annotated[Positive, Meta(description="deadline for importing a kernel file")] = 60.0
-    call_timeout_s: Annotated[Positive, Meta(description="deadline for one call on a GPU, first compilation included")] = (
-        60.0
-    )
-    interpreter_timeout_s: Annotated[Positive, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
+    compile_timeout_s: Annotated[Seconds, Meta(description="deadline for one kernel on one target")] = 120.0
+    load_timeout_s: Annotated[Seconds, Meta(description="deadline for importing a kernel file")] = 60.0
+    call_timeout_s: Annotated[
+        Seconds, Meta(description="deadline for one call on a GPU, first compilation included")
+    ] = 60.0
+    interpreter_timeout_s: Annotated[Seconds, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
     interpreter_elements: Annotated[
         AtLeastOne, Meta(description="largest case for the CPU interpreter, in elements of inputs and outputs")
-    ] = 2**17
-    interpreter_flops: Annotated[Positive, Meta(description="largest case for the CPU interpreter, in FLOP")] = 3e7
+    ] = 2**19
+    interpreter_flops: Annotated[Positive, Meta(description="largest case for the CPU interpreter, in FLOP")] = 1e8
     case_elements: Annotated[
         AtLeastOne, Meta(description="largest case of the correctness rung on a GPU, in output elements")
     ] = 2**24
@@ -73,7 +74,10 @@ def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
         return own.name, _read(own)
     if shared.is_file():
         table = _read(shared).get("tool", {})
-        return f"{shared.name} [tool.kernelci]", table.get("kernelci", {}) if isinstance(table, dict) else {}
+        own_table = table.get("kernelci", {}) if isinstance(table, dict) else {}
+        if not isinstance(own_table, dict):
+            raise ConfigError(f"{shared.name}: tool.kernelci is no table")
+        return f"{shared.name} [tool.kernelci]", own_table
     return "defaults", {}
 
 

@@ -57,7 +57,7 @@ class RunnerBroken(KernelciError):
     code = "runner"
 
 
-class Verdict(Exception):  # noqa: N818 - a verdict is not an error
+class Verdict(Exception):
     """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`."""
 
     def __init__(self, reason: str, message: str, *, file: str = "", line: int = 0, log: str = "") -> None:

@@ -15,8 +15,8 @@ _NONE: Mapping[str, object] = {}
 class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the hardware is, as NVIDIA documents it; `source` names the documents.
 
-    `peak_flops_per_s` maps a dtype (float64, float32, tf32, float16, bfloat16, float8, float4, int8) to the dense peak of the
-    fastest unit that computes it, tensor cores included. `match` holds the words that a device's name contains.
+    `peak_flops_per_s` maps a dtype (float64, float32, tf32, float16, bfloat16, float8, float4, int8) to the dense peak
+    of the fastest unit that computes it, tensor cores included. `match` holds words that a device's name contains.
     """
 
     name: str
@@ -79,7 +79,7 @@ def for_target(target: str, extra: Mapping[str, object] = _NONE) -> Gpu:
 
 
 def by_name(device_name: str, extra: Mapping[str, object] = _NONE) -> Gpu | None:
-    """The GPU whose words occur in the name that the driver gives, such as `NVIDIA H100 80GB HBM3`; the longest word wins."""
+    """The GPU whose words occur in the driver's name for it, such as `NVIDIA H100 80GB HBM3`; the longest word wins."""
     found = [(len(word), gpu) for gpu in gpus(extra).values() for word in gpu.match if _has_word(device_name, word)]
     return max(found, key=lambda pair: pair[0])[1] if found else None
 

@@ -1,11 +1,12 @@
 """The ladder: all kernels of a run up the rungs, each rung's fault contained, all of it recorded."""
 
+import contextlib
 import datetime
 import secrets
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from kernelci.errors import ConfigError, RunnerBroken, Verdict
 from kernelci.model import SCHEMA_VERSION, Finding, KernelReport, Report, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import Court, KernelReferee, Truths, zygote_for
+from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench.builder import Builder
@@ -44,35 +46,53 @@ class Plan(Struct, frozen=True):
 def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | None = None) -> Report:
     """Climb with every kernel of the plan; results.json is written even where a kernel fails. Raises RunnerBroken."""
     began = time.monotonic()
-    rungs = _chosen(all_rungs(catalog.root / config.rungs), plan.rungs)
+    rungs = chosen(all_rungs(catalog.root / config.rungs), plan.rungs)
     _prepare(plan.out)
-    device = find()
-    seed = plan.seed or secrets.token_hex(8)
-    court = Court(
-        catalog, config, device, Builder(config), {}, Truths(device.torch_name, seed), {}, plan.out, seed,
-        plan.tier, plan.case, plan.draw, plan.all_configs,
-    )  # fmt: skip
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    try:
+    with opened(catalog, config, plan) as court:
         kernels = _climb_all(plan, court, rungs, progress)
-    finally:
-        court.builder.close()
-        for zygote in court.zygotes.values():
-            zygote.close()
     report = Report(
         SCHEMA_VERSION,
         kernelci.__version__,
         started,
         round(time.monotonic() - began, 3),
-        environment(device, ISOLATION),
+        environment(court.device, ISOLATION),
         kernels,
-        seed,
+        court.seed,
     )
     results.write(report, plan.out)
     return report
 
 
-def _chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> tuple[tuple[Rung, bool], ...]:
+@contextlib.contextmanager
+def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
+    """What all kernels of a run share; its processes end with the block."""
+    device = find()
+    seed = plan.seed or secrets.token_hex(8)
+    court = Court(
+        catalog=catalog,
+        config=config,
+        device=device,
+        builder=Builder(config),
+        zygotes={},
+        truths=Truths(device.torch_name, seed),
+        references={},
+        out=plan.out,
+        seed=seed,
+        tier=plan.tier,
+        case_filter=plan.case,
+        draw_filter=plan.draw,
+        all_configs=plan.all_configs,
+    )
+    try:
+        yield court
+    finally:
+        court.builder.close()
+        for zygote in court.zygotes.values():
+            zygote.close()
+
+
+def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> tuple[tuple[Rung, bool], ...]:
     """Each rung with whether it is climbed: those asked for, and those that they stand on."""
     names = {rung.name: rung for rung in known}
     unknown = [name for name in wanted if name not in names]
@@ -95,7 +115,9 @@ def _prepare(out: Path) -> None:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        raise ConfigError(f"can't write to {out}: {error.strerror}", hint="name another with --out", code="output-folder") from error
+        raise ConfigError(
+            f"can't write to {out}: {error.strerror}", hint="name another with --out", code="output-folder"
+        ) from error
 
 
 def _climb_all(
@@ -111,7 +133,7 @@ def _climb_all(
     reports = []
     for referee in referees:
         try:
-            reports.append(_climb_one(referee, rungs, progress))
+            reports.append(climb_one(referee, rungs, progress))
         finally:
             referee.forget()
     return tuple(reports)
@@ -130,7 +152,8 @@ def _targets(kernel: Kernel, config: Config, asked: Iterable[str]) -> tuple[str,
     return tuple(target for target in own if not asked or target in asked)
 
 
-def _climb_one(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None) -> KernelReport:
+def climb_one(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None) -> KernelReport:
+    """One kernel up the rungs; each rung's fault ends as its outcome."""
     kernel = referee.kernel
     done: dict[str, RungResult] = {}
     for rung, climbed in rungs:
@@ -140,8 +163,8 @@ def _climb_one(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], pro
         done[rung.name] = result
         if progress is not None:
             progress(kernel, result)
-    path = kernel.path.resolve().relative_to(referee._court.catalog.root.resolve())
-    return KernelReport(kernel.name, kernel.reference, kernel.backend, str(path), kernel.sha256(), tuple(done.values()))
+    path = referee.relative(str(kernel.path))
+    return KernelReport(kernel.name, kernel.reference, kernel.backend, path, kernel.sha256(), tuple(done.values()))
 
 
 def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
@@ -179,6 +202,8 @@ def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
         return _judged(rung, rung.run(referee), began)
     except Verdict as verdict:
         finding = referee.finding(verdict, rung=rung.name)
+    except ReferenceFailed as error:
+        finding = Finding("reference", str(error)[:10_000])
     except RunnerBroken as error:
         finding = Finding("candidate-start", error.message)
     except Exception as error:

@@ -1,5 +1,6 @@
 """The trusted side of one kernel: it draws, holds what is true, and asks the candidate. Rungs see it as `rungs.Referee`."""
 
+import math
 from collections import OrderedDict
 from concurrent.futures import Future
 from pathlib import Path
@@ -17,16 +18,18 @@ from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import oracle
-from kernelci.workbench.builder import Builder, Compilation
+from kernelci.workbench.builder import Builder, Compilation, call_of
 from kernelci.workbench.device import Device
 from kernelci.workbench.draws import STRESS, Draw, names
 from kernelci.workbench.process import Zygote
+from kernelci.workbench.protocol import TensorPlace
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.trial import Trial
 from kernelci.workbench.trial import run as run_trial
 
 # The interpreter runs a program at a time in Python, so each case gets one normal draw and these many stress draws.
 INTERPRETER_STRESS = 2
+WATCH_ELEMENTS = 8192
 KEPT_BYTES = {"cpu": 2**30, "cuda": 16 * 2**30}
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
 INTERPRETER_DTYPES = {"bfloat16": "float16"}
@@ -135,13 +138,15 @@ class KernelReferee:
                     self.kernel, self.reference, target, self._court.all_configs
                 )
         except (Verdict, ReferenceFailed):
-            return  # precheck says so
+            return  # precheck or `compiled` says so
 
     def compiled(self, target: str) -> Compilation:
         """The compilation for a target; waits for it. Raises Verdict."""
-        if target not in self._futures:
-            self.start_compiling()
         try:
+            if target not in self._futures:
+                self._futures[target] = self._court.builder.submit(
+                    self.kernel, self.reference, target, self._court.all_configs
+                )
             return self._futures[target].result()
         except ReferenceFailed as error:
             raise Verdict("reference", str(error)) from error
@@ -151,6 +156,8 @@ class KernelReferee:
         found = self.reference.cases()
         if self.interpreted:
             found = tuple(case for case in found if case.kind == "check")
+        if self.tier == "watch":
+            found = tuple(case for case in found if case.kind == "check" and 0 < self._size(case)[0] <= WATCH_ELEMENTS)
         wanted = self._court.case_filter
         return tuple(case for case in found if wanted in ("", case.id))
 
@@ -160,26 +167,31 @@ class KernelReferee:
             return (self._court.draw_filter,)
         if not self.interpreted:
             return names(self.config.seeds)
+        if self.tier == "watch":
+            return ("normal:0",)
         turn = self.cases().index(case) * INTERPRETER_STRESS
         stress = [STRESS[(turn + step) % len(STRESS)] for step in range(INTERPRETER_STRESS)]
         return ("normal:0", *(f"{family}:0" for family in stress))
 
     def why_not(self, case: Case) -> Verdict | None:
         """Why a case is beyond this device or tier, or None."""
-        from kernelci.workbench.builder import call_of
-
-        call = call_of(self.reference, case)
-        places = [value for value in call.arguments.values() if hasattr(value, "shape")]
-        elements = sum(_elements(place.shape) for place in (*places, *call.outputs.values()))
-        written = sum(_elements(place.shape) for place in call.outputs.values())
-        flops = self.reference.cost(case, {}, {}).flops
+        touched, written, flops = self._size(case)
         if self.interpreted:
-            limits, what = (self.config.interpreter_elements, self.config.interpreter_flops), "interpreter-cost"
+            reason, elements = "interpreter-cost", touched
+            limits = (self.config.interpreter_elements, self.config.interpreter_flops)
         else:
-            limits, what, elements = (self.config.case_elements, self.config.case_flops), "cost", written
-        if elements > limits[0] or flops > limits[1]:
-            return Verdict(what, f"{elements} elements and {flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
-        return None
+            reason, elements = "cost", written
+            limits = (self.config.case_elements, self.config.case_flops)
+        if elements <= limits[0] and flops <= limits[1]:
+            return None
+        return Verdict(reason, f"{elements} elements and {flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
+
+    def _size(self, case: Case) -> tuple[int, int, float]:
+        """Elements of inputs and outputs, elements of outputs, and FLOP of a case."""
+        call = call_of(self.reference, case)
+        read = sum(math.prod(value.shape) for value in call.arguments.values() if isinstance(value, TensorPlace))
+        written = sum(math.prod(place.shape) for place in call.outputs.values())
+        return read + written, written, self.reference.cost(case, {}, {}).flops
 
     def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
         """The declared outputs."""
@@ -224,7 +236,9 @@ class KernelReferee:
         as_run = self._as_run(case)
         if as_run is case:
             return ""
-        return f"run with {dict(as_run.values)['dtype']} data: the interpreter has no right {dict(case.values)['dtype']}"
+        return (
+            f"run with {dict(as_run.values)['dtype']} data: the interpreter has no right {dict(case.values)['dtype']}"
+        )
 
     def _running(self) -> Session:
         if self._session is None:
@@ -254,11 +268,18 @@ class KernelReferee:
         return Finding(
             verdict.reason,
             verdict.message[:10_000],
-            file=_relative(verdict.file, self._court.catalog.root),
+            file=self.relative(verdict.file),
             line=verdict.line,
             log=verdict.log[-8000:],
             reproduce=" ".join(command),
         )
+
+    def relative(self, file: str) -> str:
+        """A file's path within the project, or its end if it lies elsewhere."""
+        try:
+            return str(Path(file).resolve().relative_to(self._court.catalog.root.resolve())) if file else ""
+        except ValueError:
+            return file[-300:]
 
     def forget(self) -> None:
         """Drop trials, whose outputs take memory, and end the session."""
@@ -296,21 +317,6 @@ def _load(path: Path) -> Reference | ReferenceFailed:
         return error
 
 
-def _relative(file: str, root: Path) -> str:
-    try:
-        return str(Path(file).resolve().relative_to(root.resolve())) if file else ""
-    except ValueError:
-        return file[-300:]
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product
-
-
 def _bytes_of(drawn: Drawn) -> int:
     values: list[Any] = [*drawn.inputs.values(), *drawn.truth.oracle.values(), *drawn.truth.honest.values()]
     return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
-

@@ -111,7 +111,8 @@ class Reference:
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            return getattr(self._module, name)(*args, **kwargs)
+            found = getattr(self._module, name)(*args, **kwargs)
+            return tuple(found) if inspect.isgenerator(found) else found  # a generator raises only when it is read
         except Exception as error:
             raise ReferenceFailed(f"{self.path.name}: {name}() raised {type(error).__name__}: {error}") from error
 
@@ -155,17 +156,19 @@ class Reference:
         return self._named(function, self._call(function, **inputs), tuple(names))
 
     def _named(self, function: str, result: Any, names: tuple[str, ...]) -> dict[str, "torch.Tensor"]:
-        if isinstance(result, dict):
-            values = result
-        else:
-            values = dict(zip(names, result if isinstance(result, tuple) else (result,), strict=False))
-        if set(values) != set(names):
-            raise ReferenceFailed(f"{self.path.name}: {function}() must return {', '.join(names)}")
+        results = result if isinstance(result, tuple) else (result,)
+        values = result if isinstance(result, dict) else dict(zip(names, results, strict=False))
+        whole = isinstance(result, dict) or len(results) == len(names)
+        tensors = all(hasattr(value, "shape") and hasattr(value, "dtype") for value in values.values())
+        if set(values) != set(names) or not whole or not tensors:
+            raise ReferenceFailed(f"{self.path.name}: {function}() must return {', '.join(names)}, each a tensor")
         return values
 
     def cost(self, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Cost:
         """FLOPs and bytes of a case; a bare number from `cost` is FLOPs."""
         found = self._call("cost", case) if hasattr(self._module, "cost") else 0.0
+        if not isinstance(found, Cost | int | float):
+            raise ReferenceFailed(f"{self.path.name}: cost() must give FLOPs or a Cost, not {type(found).__name__}")
         cost = found if isinstance(found, Cost) else Cost(float(found))
         if cost.bytes is not None:
             return cost

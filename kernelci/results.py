@@ -18,7 +18,9 @@ from kernelci.model import SCHEMA_VERSION, Report
 FILE_NAME = "results.json"
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 24
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+# Possessive, since a string of 60 MB would otherwise keep gigabytes of places to go back to.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def encode(report: Report) -> bytes:
@@ -66,15 +68,14 @@ def decode(data: bytes) -> Report:
 
 
 def _check_depth(data: bytes) -> None:
-    depth = 0
-    for token in _TOKEN.finditer(data):
-        first = token.group()[:1]
-        if first in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ReportError(f"nested deeper than {MAX_DEPTH} levels")
-        elif first in b"]}":
-            depth -= 1
+    """Take away the innermost pairs, once per level that is allowed; what then still opens is nested too deeply."""
+    brackets = _STRING.sub(b"", data).translate(None, _NO_BRACKET)
+    for _ in range(MAX_DEPTH):
+        before, brackets = len(brackets), brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(brackets) == before:
+            break
+    if brackets.count(b"[") + brackets.count(b"{") > MAX_DEPTH:
+        raise ReportError(f"nested deeper than {MAX_DEPTH} levels")
 
 
 def _plain(data: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Backends: how one DSL's kernel becomes machine code without a GPU. A backend is a file in this folder; it is found by its name.
+"""Backends: how one DSL's kernel becomes machine code without a GPU. Each is a file in this folder, found by its name.
 
 Importing this package, or asking which backends exist, imports no DSL and no torch.
 """
@@ -20,8 +20,8 @@ _HELPERS = {"building", "loading", "toolkit"}
 class Build(msgspec.Struct, frozen=True):
     """One compiled kernel: one specialisation of one device function for one target.
 
-    `config` is readable text: the tuning configuration and what the code is specialised for. `files` maps an extension (ttir,
-    ttgir, llir, tir, mlir, ptx, cubin, cu) to content. `grid` and `block` are known where a launch was intercepted.
+    `config` is readable text: the tuning configuration and what the code is specialised for. `files` maps an extension
+    (ttir, ttgir, llir, tir, mlir, ptx, cubin, cu) to content. `grid` and `block` are known where the launch tells them.
     """
 
     symbol: str
@@ -68,10 +68,10 @@ class Backend(Protocol):
         """The builds in an object that a kernel's `compile(case, target)` yielded."""
 
     def intercept(self, gpu: Gpu, all_configs: bool) -> AbstractContextManager[list[Build]]:
-        """Under it a kernel's launch compiles for `gpu.target`, is recorded once per specialisation, and does not happen.
+        """Under it a launch compiles for `gpu.target`, is recorded once per specialisation, and does not happen.
 
-        A configuration that does not fit is dropped; `TooMuchShared` is raised only where none fits. Such a configuration is
-        listed in the yielded list's `notes` attribute (see `Builds`).
+        A configuration that does not fit is dropped and listed in `Builds.notes`; `TooMuchShared` is raised only where
+        none fits.
 
         Raises:
             CompileFailed: the DSL refused the kernel.
@@ -110,4 +110,8 @@ def get(name: str) -> Backend:
 
 
 def _identity(build: Build) -> tuple[str, str, bytes]:
-    return (build.symbol, build.config, build.files.get("cubin") or build.files.get("ptx") or build.files.get("cu", b""))
+    return (
+        build.symbol,
+        build.config,
+        build.files.get("cubin") or build.files.get("ptx") or build.files.get("cu", b""),
+    )

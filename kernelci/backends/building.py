@@ -1,5 +1,6 @@
-"""Build one kernel for one case and one GPU: through its own `compile` if it has one, else by calling its entry on stand-ins."""
+"""Build one kernel for one case and one GPU: through its own `compile`, else by calling its entry on stand-ins."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
@@ -10,6 +11,8 @@ import torch
 from kernelci.backends import Backend, Build, Builds, CompileFailed, TooMuchShared
 from kernelci.gpus import Gpu
 from kernelci.workbench import standin
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 Scalar = bool | int | float | str | None
 
@@ -24,7 +27,7 @@ class TensorSpec(msgspec.Struct, frozen=True):
 
 
 class BuildResult(msgspec.Struct, frozen=True):
-    """All that one case compiles to, and a note for each configuration that does not fit into the target's shared memory."""
+    """All that one case compiles to, and a note for each configuration that needs more shared memory than there is."""
 
     builds: tuple[Build, ...]
     notes: tuple[str, ...] = ()
@@ -59,11 +62,21 @@ def build(
     except (CompileFailed, TooMuchShared, standin.NeedsData):
         raise
     except Exception as error:
-        file, line = standin.where(error.__traceback__)
-        raise CompileFailed(f"{type(error).__name__}: {error}", line, file) from error
+        file, line = _place(error)
+        raise CompileFailed(_ANSI.sub("", f"{type(error).__name__}: {error}"), line, file) from error
     _check_target(result, gpu)
     _check_shared(result, gpu)
     return result
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """Where it went wrong: what a DSL's own error says, else the innermost cause that leads to the kernel's line."""
+    file, line = getattr(error, "filename", None), getattr(error, "line", None)
+    if isinstance(file, str) and isinstance(line, int):
+        return file, line
+    if error.__cause__ is not None and (found := _place(error.__cause__))[0]:
+        return found
+    return standin.where(error.__traceback__)
 
 
 def _forget(module: ModuleType) -> None:
@@ -106,11 +119,13 @@ def _called(
     all_configs: bool,
 ) -> BuildResult:
     function = getattr(module, entry)
+    taken = inspect.signature(function).parameters  # an entry that returns its outputs takes none of them
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     prepare = getattr(module, "prepare", None)
     with backend.intercept(gpu, all_configs) as builds:
         if callable(prepare):
             prepare(case)
-        function(**{name: _stand_in(value) for name, value in arguments.items()})
+        function(**{name: _stand_in(value) for name, value in arguments.items() if anything or name in taken})
     return BuildResult(tuple(builds), tuple(str(note) for note in getattr(builds, "notes", ())))
 
 

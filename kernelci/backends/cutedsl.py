@@ -1,8 +1,9 @@
-"""CuTe DSL without a GPU: the architecture is given, PTX and cubin are kept, and a compiled function's call is recorded."""
+"""CuTe DSL without a GPU: the architecture is given, PTX and cubin are kept, a compiled function's call is recorded."""
 
 import contextlib
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ DISTRIBUTIONS = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base", "nvidia-c
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\s*\(")
 _THREADS = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
-_SHARED_FIELD = re.compile(r"(%\w+) = llvm\.getelementptr %\w+\[0, 2\] : [^\n]*\(array<3 x i32>, array<3 x i32>, i64, ptr, ptr, i32\)")
+_SHARED_FIELD = re.compile(
+    r"(%\w+) = llvm\.getelementptr %\w+\[0, 2\] : [^\n]*\(array<3 x i32>, array<3 x i32>, i64, ptr, ptr, i32\)"
+)
 
 
 def environment(cache_dir: Path) -> dict[str, str]:
@@ -31,13 +34,10 @@ def environment(cache_dir: Path) -> dict[str, str]:
 def preload() -> None:
     """Import torch and CuTe DSL."""
     import cutlass.cute
-    import cutlass.cute.runtime  # noqa: F401
+    import cutlass.cute.runtime
 
     with contextlib.suppress(ImportError):  # needs apache-tvm-ffi; without it no kernel can use that calling convention
         import cutlass.cutlass_dsl.tvm_ffi_provider  # noqa: F401
-    from kernelci.workbench import standin
-
-    standin.preload()
 
 
 def describe(compiled: object, target: str) -> list[Build]:
@@ -73,7 +73,7 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
                     stack.enter_context(mock.patch.object(kind, name, call))
             if "to" in vars(kind):
                 stack.enter_context(mock.patch.object(kind, "to", lambda function, device=None: function))
-        stack.enter_context(mock.patch.object(JitExecutor, "__call__", lambda *args, **kwargs: None))
+        stack.enter_context(mock.patch.object(JitExecutor, "__call__", return_value=None))
         yield builds
 
 
@@ -88,7 +88,9 @@ def _settings(target: str, folder: str) -> Iterator[None]:
     for name, value in wanted.items():
         setattr(variables, name, value)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Cache is disabled")  # for every compilation that keeps its PTX
+            yield
     finally:
         for name, value in before.items():
             setattr(variables, name, value)
@@ -112,7 +114,7 @@ def _driver(gpu: Gpu) -> Iterator[None]:
         yield
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: Any) -> Iterator[Any]:
     yield kind
     for derived in kind.__subclasses__():
         yield from _subclasses(derived)
@@ -142,6 +144,9 @@ def _shared_bytes(compiled: Any) -> int:
     largest = 0
     for field in _SHARED_FIELD.finditer(text):
         stored = re.compile(rf"llvm\.store (%\w+), {re.escape(field[1])} :").search(text, field.end())
-        constants = re.findall(rf"{re.escape(stored[1])} = llvm\.mlir\.constant\((\d+) : i64\)", text[: field.start()]) if stored else []
-        largest = max(largest, int(constants[-1]) if constants else 0)
+        if stored is None:
+            continue
+        constant = re.compile(rf"{re.escape(stored[1])} = llvm\.mlir\.constant\((\d+) : i64\)")
+        values = constant.findall(text, 0, field.start())  # names are unique in a function only: the nearest one counts
+        largest = max(largest, int(values[-1]) if values else 0)
     return largest

@@ -19,12 +19,15 @@ def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
     if spec is None or spec.loader is None:
         raise CompileFailed(f"{path.name} is not a Python file", 0, str(path))
     module = importlib.util.module_from_spec(spec)
+    module.__dict__["__kernelci__"] = True  # tells a kernel's frames and names from everybody else's
     quiet, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.modules[name] = module  # dataclasses and pickling look the module up while it is being executed
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise CompileFailed(f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.filename or str(path)) from error
+        raise CompileFailed(
+            f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.filename or str(path)
+        ) from error
     except Exception as error:
         raise CompileFailed(f"{type(error).__name__}: {error}", _line_in(error, path), str(path)) from error
     finally:

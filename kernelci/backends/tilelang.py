@@ -1,4 +1,4 @@
-"""TileLang without a GPU: the target is given, nvcc comes from NVIDIA's wheels, and a compiled kernel's call is recorded."""
+"""TileLang without a GPU: the target is given, nvcc comes from NVIDIA's wheels, a kernel's call is recorded."""
 
 import contextlib
 import re
@@ -13,9 +13,19 @@ from kernelci.backends import Build, Builds, CompileFailed
 from kernelci.gpus import Gpu
 from kernelci.workbench import toolkit
 
-DISTRIBUTIONS = ("tilelang", "apache-tvm-ffi", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime")
+DISTRIBUTIONS = (
+    "tilelang",
+    "apache-tvm-ffi",
+    "nvidia-cuda-nvcc",
+    "nvidia-nvvm",
+    "nvidia-cuda-crt",
+    "nvidia-cuda-runtime",
+)
 TIMEOUT_S = 300.0
 _KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([^)]*)\)\s*)?(\w+)\s*\([^)]*\)\s*\{')
+_SOURCE_FILE = re.compile(
+    rb'(\.file\s+\d+\s+")[^"]*tvm_kernels[^"]*\.cu'
+)  # a temporary name: the same kernel must give the same bytes
 _made: dict[str, dict[str, bytes]] = {}  # machine code by CUDA source, as TileLang's own compilations passed by
 
 
@@ -34,10 +44,6 @@ def preload() -> None:
     """Import torch and TileLang."""
     import tilelang
     import tilelang.language  # noqa: F401
-
-    from kernelci.workbench import standin
-
-    standin.preload()
 
 
 def describe(compiled: object, target: str) -> list[Build]:
@@ -91,12 +97,15 @@ def _forgetting(call: Callable[..., Any]) -> Callable[..., Any]:
 def _keeping_ptx(compile_cuda: Callable[..., Any]) -> Callable[..., Any]:
     """Compile to a cubin in nvcc's own two steps, so that the PTX between them is kept and costs nothing."""
 
-    def compiled(code: str, target_format: str = "ptx", arch: Any = None, options: Any = None, *rest: Any, **more: Any) -> Any:
+    def compiled(
+        code: str, target_format: str = "ptx", arch: Any = None, options: Any = None, *rest: Any, **more: Any
+    ) -> Any:
         if target_format != "cubin" or not isinstance(arch, list) or not str(arch[0]).startswith("-arch=sm_"):
-            return compile_cuda(code, target_format, arch, options, *rest, **more)
+            return compile_cuda(code, target_format, arch, options, **more)
         options = [options] if isinstance(options, str) else list(options or [])
         assembler = [flag for flag in options if flag.startswith("--ptxas-options=")]
-        ptx = bytes(compile_cuda(code, "ptx", arch, [flag for flag in options if flag not in assembler], *rest, **more))
+        ptx = bytes(compile_cuda(code, "ptx", arch, [flag for flag in options if flag not in assembler], **more))
+        ptx = _SOURCE_FILE.sub(rb"\1kernel.cu", ptx)
         cubin = _assemble(ptx, arch[0].removeprefix("-arch="), [flag.split("=", 1)[1] for flag in assembler])
         _made[code] = {"ptx": ptx, "cubin": cubin}
         return bytearray(cubin)
@@ -111,7 +120,16 @@ def _assemble(ptx: bytes, target: str, flags: list[str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_bytes(ptx)
-        command = [str(home / "bin" / "ptxas"), f"-arch={target}", "-O3", "-lineinfo", *flags, str(source), "-o", str(result)]
+        command = [
+            str(home / "bin" / "ptxas"),
+            f"-arch={target}",
+            "-O3",
+            "-lineinfo",
+            *flags,
+            str(source),
+            "-o",
+            str(result),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
         if done.returncode != 0:
             raise CompileFailed(f"ptxas: {(done.stderr or done.stdout).strip()}")
@@ -133,14 +151,14 @@ def _builds(kernel: Any, target: str) -> list[Build]:
 
 def _machine_code(kernel: Any, source: str) -> dict[str, bytes]:
     if source not in _made:  # TileLang took it from its cache, or it was compiled before `intercept`
+        from tilelang.cache.cuda_binary_cache import CUDABinaryCache
         from tilelang.contrib import nvcc
         from tilelang.cuda import backend
-        from tilelang.cache.cuda_binary_cache import CUDABinaryCache
 
         patched = nvcc.compile_cuda if nvcc.compile_cuda.__module__ == __name__ else _keeping_ptx(nvcc.compile_cuda)
         with (
             mock.patch.object(nvcc, "compile_cuda", patched),
-            mock.patch.object(CUDABinaryCache, "load", lambda *args: None),
+            mock.patch.object(CUDABinaryCache, "load", return_value=None),
         ):
             try:
                 backend.tilelang_callback_cuda_compile(source, kernel.target, _pass_configs(kernel))
@@ -180,7 +198,7 @@ def _shared_bytes(host: str, symbol: str, source: str) -> int:
 
 
 def _outputs(kernel: Any, args: tuple[Any, ...]) -> Any:
-    """Stand-ins for the tensors that a kernel with `out_idx` allocates and returns; symbolic sizes come from the inputs."""
+    """Stand-ins for what a kernel with `out_idx` allocates and returns; symbolic sizes come from the inputs."""
     import torch
 
     indices = [index % len(kernel.params) for index in kernel.out_idx or []]

@@ -27,10 +27,6 @@ def preload() -> None:
     import triton.language
     import triton.testing  # noqa: F401
 
-    from kernelci.workbench import standin
-
-    standin.preload()
-
 
 def describe(compiled: object, target: str) -> list[Build]:
     """The build in a `triton.compiler.CompiledKernel`.
@@ -50,7 +46,7 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
     from triton.runtime.autotuner import Autotuner
 
     builds = Builds()
-    before = driver._active
+    before = dict(vars(driver))
     stand_in = _Driver(gpu)
     driver.set_active(stand_in)
     seen: set[int] = set()
@@ -58,11 +54,12 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
         with (
             mock.patch.object(jit.JITFunction, "run", _recording(jit.JITFunction.run, stand_in, builds, seen)),
             mock.patch.object(Autotuner, "run", _choosing(Autotuner, builds, all_configs)),
-            mock.patch.object(Autotuner, "_bench", lambda self, *args, **kwargs: [1.0, 1.0, 1.0]),
+            mock.patch.object(Autotuner, "_bench", return_value=[1.0, 1.0, 1.0]),
         ):
             yield builds
     finally:
-        driver._active = before
+        vars(driver).clear()
+        vars(driver).update(before)
 
 
 class _Driver:
@@ -272,7 +269,9 @@ def _specialisation(kernel: Any) -> str:
     names = source.fn.arg_names
     constants = {names[path[0]]: value for path, value in source.constants.items() if len(path) == 1}
     divisible = {path[0] for path, attributes in source.attrs.items() if attributes}
-    types = {name: f"{kind}{':16' if at in divisible else ''}" for at, (name, kind) in enumerate(source.signature.items())}
+    types = {
+        name: f"{kind}{':16' if at in divisible else ''}" for at, (name, kind) in enumerate(source.signature.items())
+    }
     shown = [f"{name}={constants[name]}" for name in names if name in constants]
     shown += [f"{name}: {types[name]}" for name in names if name not in constants]
     return ", ".join([*shown, _options(kernel.metadata)])

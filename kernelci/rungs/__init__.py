@@ -59,6 +59,9 @@ class Referee(Protocol):
     def draws(self, case: Case) -> tuple[str, ...]:
         """The names of the draws that this case gets."""
 
+    def substitution(self, case: Case) -> str:
+        """What to say of a case that runs with other data than it names, or nothing."""
+
     def why_not(self, case: Case) -> Verdict | None:
         """Why a case is not run here, if it is not."""
 
@@ -133,7 +136,9 @@ def _load(path: Path) -> None:
         raise ConfigError(f"rung {path}: {type(error).__name__}: {error}") from error
 
 
-def failed(referee: Referee, verdict: Verdict, case: Case | None = None, draw: str = "", target: str = "", rung: str = "") -> Row:
+def failed(
+    referee: Referee, verdict: Verdict, case: Case | None = None, draw: str = "", target: str = "", rung: str = ""
+) -> Row:
     """A row for a case that ended with a verdict."""
     finding = referee.finding(verdict, case, draw, rung)
     return Row(outcome_of(verdict.reason), case.id if case else "", target, draw, finding)

@@ -29,7 +29,9 @@ def _row(build: Compiled, target: str, notes: tuple[str, ...]) -> Row:
     own = next((found for found in build.resources if found.symbol == kernel.symbol), None)
     own = own or (build.resources[0] if build.resources else None)
     metrics = (*_metrics(own), *_occupancy(own, build, target)) if own else ()
-    return Row(Outcome.PASSED, kernel.case, target, metrics=metrics, notes=(f"{kernel.symbol}: {kernel.config}", *notes))
+    return Row(
+        Outcome.PASSED, kernel.case, target, metrics=metrics, notes=(f"{kernel.symbol}: {kernel.config}", *notes)
+    )
 
 
 def _metrics(found: cubin.KernelResources) -> tuple[Metric, ...]:
@@ -51,5 +53,7 @@ def _occupancy(found: cubin.KernelResources, build: Compiled, target: str) -> tu
     fit = cubin.occupancy(found, x * y * z, gpus.for_target(target), build.kernel.dynamic_shared_bytes)
     return (
         dynamic,
-        Metric("occupancy", fit.warps_share, Unit.FRACTION, "occupancy", f"of the warps of an SM; limit: {fit.limiter}"),
+        Metric(
+            "occupancy", fit.warps_share, Unit.FRACTION, "occupancy", f"of the warps of an SM; limit: {fit.limiter}"
+        ),
     )

@@ -1,7 +1,5 @@
 """correctness: each case under several draws against the float64 oracle, gated by what an honest implementation does."""
 
-from typing import Any
-
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row
 from kernelci.reasons import Outcome
@@ -46,7 +44,9 @@ def _row(referee: Referee, case: Case) -> Row:
             return _wrong(referee, case, draw, wrong, trial)
         worst = _worse(worst, found)
     if 2 * len(unsteady) >= len(draws):
-        return failed(referee, Verdict("unsteady-reference", f"on the draws {', '.join(unsteady)}"), case, rung="correctness")
+        return failed(
+            referee, Verdict("unsteady-reference", f"on the draws {', '.join(unsteady)}"), case, rung="correctness"
+        )
     return Row(Outcome.PASSED, case.id, metrics=_metrics(worst), notes=_notes(referee, case, draws, unsteady, unlike))
 
 
@@ -78,8 +78,10 @@ def _metrics(comparisons: list[Comparison]) -> tuple[Metric, ...]:
     return tuple(metric for comparison in comparisons for metric in comparison.metrics())
 
 
-def _notes(referee: Referee, case: Case, draws: tuple[str, ...], unsteady: list[str], unlike: list[str]) -> tuple[str, ...]:
-    notes = [f"{len(draws) - len(unsteady)} draws"]
+def _notes(
+    referee: Referee, case: Case, draws: tuple[str, ...], unsteady: list[str], unlike: list[str]
+) -> tuple[str, ...]:
+    notes = [f"{len(draws) - len(unsteady)} draws", *filter(None, [referee.substitution(case)])]
     if unsteady:
         notes.append(f"not counted, since the honest implementation loses its digits: {', '.join(unsteady)}")
     if unlike:

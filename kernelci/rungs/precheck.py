@@ -52,14 +52,18 @@ def _check_signature(referee: Referee, entry: ast.FunctionDef) -> None:
     inputs, outputs = list(call.arguments), list(call.outputs)
     arguments = entry.args
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    optional = set(names[len(names) - len(arguments.kwonlyargs) - len(arguments.defaults) :]) if arguments.defaults else set()
+    optional = (
+        set(names[len(names) - len(arguments.kwonlyargs) - len(arguments.defaults) :]) if arguments.defaults else set()
+    )
     unknown = [name for name in names if name not in (*inputs, *outputs) and name not in optional]
     taken = [name for name in outputs if name in names]
     missing = [name for name in inputs if name not in names and arguments.kwarg is None]
     if unknown or missing or (taken and len(taken) != len(outputs)) or arguments.posonlyargs:
         wanted = f"{entry.name}({', '.join(inputs + outputs)}) or {entry.name}({', '.join(inputs)})"
         got = f"{entry.name}({', '.join(names)})"
-        raise Verdict("entry-signature", f"{got}, and {wanted} is asked", file=str(referee.kernel.path), line=entry.lineno)
+        raise Verdict(
+            "entry-signature", f"{got}, and {wanted} is asked", file=str(referee.kernel.path), line=entry.lineno
+        )
 
 
 def _check_dependencies(dependencies: tuple[str, ...]) -> None:

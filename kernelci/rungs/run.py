@@ -24,7 +24,7 @@ def run(referee: Referee) -> Findings:
             if refused is not None:
                 raise refused
             _check_finite(referee, case, draw)
-            rows.append(Row(Outcome.PASSED, case.id))
+            rows.append(Row(Outcome.PASSED, case.id, notes=tuple(filter(None, [referee.substitution(case)]))))
         except Verdict as verdict:
             rows.append(failed(referee, verdict, case, draw, rung="run"))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:

@@ -21,11 +21,21 @@ from kernelci.config import Config, cache_folder
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
 from kernelci.workbench import cubin
+from kernelci.workbench.arena import row_major
 from kernelci.workbench.device import versions
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.process import Ended, Zygote
-from kernelci.workbench.protocol import Build, Built, BuiltKernel, Call, DeadlinePassed, Raised, Refused, TensorPlace, Value
-from kernelci.workbench.arena import row_major
+from kernelci.workbench.protocol import (
+    Build,
+    Built,
+    BuiltKernel,
+    Call,
+    DeadlinePassed,
+    Raised,
+    Refused,
+    TensorPlace,
+    Value,
+)
 
 
 class Compiled(Struct, frozen=True):
@@ -80,7 +90,7 @@ class Builder:
         return made
 
     def _fresh(self, message: Build) -> Compilation:
-        candidate = self._zygote(message.backend).fork()
+        candidate = self._zygote(message.backend).fork(memory_bytes=self._config.memory_bytes)
         try:
             answer = candidate.ask(message, self._config.compile_timeout_s)
         except DeadlinePassed:

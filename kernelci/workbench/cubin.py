@@ -1,4 +1,4 @@
-"""What a cubin says about its kernels: resources, disassembly, occupancy. Uses NVIDIA's cuobjdump and nvdisasm, and no GPU."""
+"""What a cubin says about its kernels: resources, disassembly, occupancy. Needs cuobjdump and nvdisasm, and no GPU."""
 
 import importlib.util
 import os
@@ -15,7 +15,9 @@ from kernelci.gpus import Gpu
 TIMEOUT_S = 60.0
 _ELF = b"\x7fELF"
 _MACHINE_CUDA = 190  # EM_CUDA in the ELF header
-_SECTION = re.compile(r"^\s*[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s.*?\s([0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+\.text\.(\S+)$", re.M)
+_SECTION = re.compile(
+    r"^\s*[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s.*?\s([0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+\.text\.(\S+)$", re.M
+)
 _USAGE = re.compile(r"^\s*Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)(.*)$", re.M)
 
 # Allocation granularities, from cuda_occupancy.h of the CUDA toolkit; the same for every capability from 8.0 to 12.x.
@@ -35,7 +37,8 @@ class ToolMissing(Exception):
 class KernelResources(msgspec.Struct, frozen=True):
     """One kernel's resources: registers for a thread, the rest in bytes, hardware barriers for a block.
 
-    `stack_bytes` holds spills, local arrays and call frames of a thread; `static_shared_bytes` leaves out what the system reserves.
+    `stack_bytes` holds spills, local arrays and call frames of a thread; `static_shared_bytes` leaves out what the
+    system reserves in each block.
     """
 
     symbol: str
@@ -66,7 +69,7 @@ def resources(cubin: bytes) -> list[KernelResources]:
     elf = _tool("cuobjdump", ["-elf"], cubin)
     usage = _tool("cuobjdump", ["-res-usage"], cubin)
     code = {name: (int(size, 16), int(flags, 16)) for size, flags, name in _SECTION.findall(elf)}
-    # From capability 9.0 the compiler puts the block's 1024 bytes that the system reserves into the kernel's own section.
+    # From capability 9.0 the compiler counts the 1024 bytes that the system reserves in a block as the kernel's own.
     reserved = 1024 if re.search(r"\s\.nv\.shared\.reserved\.0$", elf, re.M) else 0
     found = []
     for symbol, registers, stack, shared, local, rest in _USAGE.findall(usage):
@@ -95,8 +98,8 @@ def disassemble(cubin: bytes) -> str:
 def occupancy(kernel: KernelResources, block_threads: int, gpu: Gpu, dynamic_shared_bytes: int = 0) -> Occupancy:
     """Blocks of `block_threads` threads that fit on one SM at the same time.
 
-    The formula is that of cuda_occupancy.h: registers go to warps in units of 256 within four sub-partitions, shared memory to
-    blocks in units of 128 bytes after 1024 reserved ones. (Limits by barriers and by shared memory carve-outs are left out.)
+    The formula is that of cuda_occupancy.h: registers go to warps in units of 256 within four sub-partitions, shared
+    memory to blocks in units of 128 bytes, 1024 reserved ones included. Barriers and carve-outs are left out.
     """
     warps = -(-block_threads // gpu.warp_size)
     shared = kernel.static_shared_bytes + dynamic_shared_bytes + gpu.reserved_shared_memory_per_block_bytes

@@ -1,4 +1,4 @@
-"""A DLPack capsule for a tensor that has no memory: libraries read its address, shape, strides and dtype, and nothing else."""
+"""A DLPack capsule for a tensor that has no memory: libraries read its address, shape, strides and dtype only."""
 
 import ctypes
 from collections.abc import Callable
@@ -8,7 +8,13 @@ import torch
 
 CUDA = 2  # DLDeviceType kDLCUDA, dlpack.h
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5, "bool": 6}  # DLDataTypeCode, dlpack.h
-_FLOAT8_CODES = {"float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}
+_FLOAT8_CODES = {
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
 
 
 class _Tensor(ctypes.Structure):
@@ -42,9 +48,7 @@ def capsule(tensor: torch.Tensor) -> Any:
     shape = (ctypes.c_int64 * dimensions)(*tensor.shape)
     strides = (ctypes.c_int64 * dimensions)(*tensor.stride())
     code, bits = _type(tensor.dtype)
-    managed = _Managed(
-        _Tensor(tensor.data_ptr(), CUDA, 0, tensor.ndim, code, bits, 1, shape, strides, 0), None, None
-    )
+    managed = _Managed(_Tensor(tensor.data_ptr(), CUDA, 0, tensor.ndim, code, bits, 1, shape, strides, 0), None, None)
     _keep.append((managed, shape, strides))
     return _new_capsule(ctypes.addressof(managed), b"dltensor", None)
 

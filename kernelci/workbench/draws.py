@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-Shape = torch.Size | tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 class Draw:
@@ -25,8 +25,8 @@ class Draw:
 
     def normal(self, *shape: int, dtype: Any, mean: float = 0.0, scale: float = 1.0) -> torch.Tensor:
         """Floats of this shape and dtype around `mean`, of about the size `scale`, as the family wants them."""
-        values = self._family(self, shape) * scale + mean
-        return values.to(dtype)
+        values = self._family(self, shape) * scale
+        return (values + mean if mean else values).to(dtype)  # adding 0.0 would make +0.0 of -0.0
 
     def uniform(self, *shape: int, dtype: Any, low: float = 0.0, high: float = 1.0) -> torch.Tensor:
         """Floats in [low, high), the same in every family: for inputs with a meaning that other values would break."""

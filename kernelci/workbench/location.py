@@ -53,7 +53,7 @@ def pattern(bad: torch.Tensor) -> str:
     for text in (_whole_rows(bad, rows), _tail("columns", columns), _tail("rows", rows), _block(rows), _lanes(columns)):
         if text:
             return text
-    return "they are scattered"
+    return "a single one" if int(bad.sum()) == 1 else "they are scattered"
 
 
 def _profile(bad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,7 +67,9 @@ def _whole_rows(bad: torch.Tensor, rows: torch.Tensor) -> str:
     whole = matrix.all(dim=1)
     if not bool((whole == rows).all()) or matrix.shape[1] == 1:
         return ""
-    return f"whole rows are bad ({int(whole.sum())} of {len(whole)}){_suffix(_tail('rows', rows) or _lanes(rows, 'rows'))}"
+    return (
+        f"whole rows are bad ({int(whole.sum())} of {len(whole)}){_suffix(_tail('rows', rows) or _lanes(rows, 'rows'))}"
+    )
 
 
 def _suffix(text: str) -> str:

@@ -11,7 +11,7 @@ from kernelci.workbench.arena import dtype_of
 
 
 class Truth(Struct, frozen=True):
-    """What is true of one case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes."""
+    """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes."""
 
     oracle: dict[str, torch.Tensor]
     honest: dict[str, torch.Tensor]
@@ -25,9 +25,8 @@ def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, T
     for name, spec in outputs.items():
         for values in (oracle[name], honest[name]):
             if tuple(values.shape) != spec.shape:
-                raise ReferenceFailed(
-                    f"{reference.name}: reference() gives {name} of shape {tuple(values.shape)}, declared is {spec.shape}"
-                )
+                shapes = f"{tuple(values.shape)}, declared is {spec.shape}"
+                raise ReferenceFailed(f"{reference.name}: reference() gives {name} of shape {shapes}")
     return Truth(
         {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
         {name: values.to(dtype_of(outputs[name].dtype)) for name, values in honest.items()},
@@ -35,7 +34,7 @@ def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, T
 
 
 def widened(inputs: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    """The inputs with floats in this dtype; everything else as it is. Tensors are copies: a reference can't harm them."""
+    """The inputs with floats in this dtype, all else as it is. Tensors are copies: a reference can't harm them."""
     return {name: _widen(value, dtype) for name, value in inputs.items()}
 
 

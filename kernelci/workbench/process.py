@@ -38,7 +38,17 @@ END_TIMEOUT_S = 10.0
 LOG_BYTES = 8000
 _COMMAND = "import sys; sys.path[:0] = {paths!r}; from kernelci.candidate import main; main()"
 # What a candidate may know of the environment that kernelci was started in.
-ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "NVIDIA_VISIBLE_DEVICES")
+ALLOWED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "NVIDIA_VISIBLE_DEVICES",
+)
 # One thread per library: a candidate is forked, and threads do not survive a fork. The NVML check keeps
 # torch.cuda.is_available() from creating a CUDA context in the zygote.
 QUIET = {
@@ -76,8 +86,8 @@ class Candidate:
             return self._channel.receive(timeout_s)
         except ChannelClosed:
             raise self._end() from None
-        except (DeadlinePassed, Refused):
-            self.kill()
+        except (DeadlinePassed, Refused) as error:
+            self.kill(stack=isinstance(error, DeadlinePassed))
             raise
 
     def _end(self) -> Ended:
@@ -89,11 +99,11 @@ class Candidate:
             self._zygote.kill(self._token)
         raise RunnerBroken("the zygote no longer answers", hint="see `kernelci doctor`")
 
-    def kill(self) -> None:
-        """Kill the process and everything in its group; waits until it is gone."""
+    def kill(self, stack: bool = False) -> None:
+        """Kill the process and everything in its group; waits until it is gone. `stack`: it logs where it is first."""
         self._channel.close()
         if not self._ended.done():
-            self._zygote.kill(self._token)
+            self._zygote.kill(self._token, stack)
             with contextlib.suppress(FutureTimeout):
                 self._ended.result(END_TIMEOUT_S)
 
@@ -146,9 +156,10 @@ class Zygote:
 
     def _fail(self, error: Exception) -> None:
         broken = RunnerBroken(f"the {self.kind} process ended: {self._tail() or error}")
-        for future in (self.ready, *self._ends.values()):
-            if not future.done():
-                future.set_exception(broken)
+        if not self.ready.done():
+            self.ready.set_exception(broken)
+        for future in self._ends.values():
+            future.set_exception(broken)
 
     def _tail(self) -> str:
         with contextlib.suppress(OSError, ValueError):
@@ -181,10 +192,10 @@ class Zygote:
                 raise RunnerBroken(f"the {self.kind} process ended: {self._tail()}") from None
         return Candidate(self, token, Channel(ours, FromCandidate), log, ended)
 
-    def kill(self, token: int) -> None:
+    def kill(self, token: int, stack: bool = False) -> None:
         """Kill a forked process with its group."""
         with self._lock, contextlib.suppress(ChannelClosed):
-            self._channel.send(Kill(token))
+            self._channel.send(Kill(token, stack))
 
     def close(self) -> None:
         """End the zygote and everything forked from it."""

@@ -9,10 +9,10 @@ import contextlib
 import socket
 import struct
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 MAX_MESSAGE_BYTES = 256 * 2**20
 _LENGTH = struct.Struct("!I")
@@ -46,9 +46,10 @@ class Fork(Message, frozen=True):
 
 
 class Kill(Message, frozen=True):
-    """Kill a forked process with everything it started."""
+    """Kill a forked process with everything it started; `stack`: let it write where it is first."""
 
     token: int
+    stack: bool = False
 
 
 class Ready(Message, frozen=True):
@@ -132,13 +133,17 @@ class Done(Message, frozen=True):
     returned: dict[str, Returned] = {}
 
 
+# The reasons that a candidate may give; all others are found by the referee itself.
+Claim = Annotated[str, Meta(pattern=r"^(raised|compile-error|shared-memory|out-of-memory|gpu-fault|needs-data)\Z")]
+
+
 class Raised(Message, frozen=True):
     """Something went wrong in Python; `reason` is a code of kernelci.reasons."""
 
-    reason: str
+    reason: Claim
     message: str
     file: str = ""
-    line: int = 0
+    line: Annotated[int, Meta(ge=0, le=2**31)] = 0
     log: str = ""
 
 
@@ -232,13 +237,13 @@ class Channel:
         return bytes(data)
 
     def _wait(self, deadline: float | None) -> None:
-        if deadline is None:
-            self._socket.settimeout(None)
-            return
-        left = deadline - time.monotonic()
-        if left <= 0:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
             raise DeadlinePassed
-        self._socket.settimeout(left)
+        try:
+            self._socket.settimeout(left)
+        except OSError as error:  # closed by another thread of ours
+            raise ChannelClosed(str(error)) from error
 
     def fileno(self) -> int:
         """The socket's descriptor, for select."""
@@ -247,4 +252,5 @@ class Channel:
     def close(self) -> None:
         """Close this end."""
         with contextlib.suppress(OSError):
-            self._socket.close()
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread of ours that is still receiving
+        self._socket.close()

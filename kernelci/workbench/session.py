@@ -25,7 +25,14 @@ class Session:
     """Calls of one kernel. Every fault of the kernel comes out as a Verdict with its reason."""
 
     def __init__(
-        self, zygote: Zygote, path: Path, entry: str, backend: str, device: str, environment: dict[str, str], limits: Limits
+        self,
+        zygote: Zygote,
+        path: Path,
+        entry: str,
+        backend: str,
+        device: str,
+        environment: dict[str, str],
+        limits: Limits,
     ) -> None:
         self._zygote = zygote
         self._load = (str(path), entry, backend, device)
@@ -74,7 +81,9 @@ class Session:
         except Ended as end:
             raise self._died(*_reason(end), candidate) from None
         if isinstance(answer, Raised):
-            verdict = Verdict(answer.reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
+            # Host code that asks for data gets data here, so that claim is an exception like any other.
+            reason = "raised" if answer.reason == "needs-data" else answer.reason
+            verdict = Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
             if answer.reason != "raised":
                 self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
             raise verdict

@@ -1,16 +1,17 @@
 """A stand-in GPU: under `gpu(facts)` torch answers as if that GPU were there, and tensors have shapes but no memory.
 
-It lets a kernel's host code run on a machine without a GPU up to the launch, which a backend intercepts. Give the process
-`ENVIRONMENT` before it imports torch, so that a GPU which is there is not touched.
+It lets a kernel's host code run on a machine without a GPU up to the launch, which a backend intercepts. Give the
+process `ENVIRONMENT` before it imports torch, so that a GPU which is there is not touched.
 """
 
 import contextlib
 import ctypes
-import sys
+import os
+import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import FrameType, SimpleNamespace, TracebackType
 from typing import Any
 from unittest import mock
 
@@ -23,7 +24,10 @@ from kernelci.workbench import dlpack
 
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}
 STREAM = 0  # the legacy default stream's handle
-_LIBRARIES = (str(Path(torch.__file__).parent.parent), sys.prefix + "/lib/python", str(Path(traceback.__file__).parent))
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")} | {os.path.dirname(torch.__file__)}
+)
+_OURS = str(Path(__file__).parent.parent) + os.sep
 _STORAGE_ALIGNMENT_BYTES = 512  # what torch's caching allocator gives
 
 
@@ -37,7 +41,7 @@ class NeedsData(Exception):
         self.line = line
 
 
-class _Mode(FakeTensorMode):
+class _Mode(FakeTensorMode):  # type: ignore[misc]
     """Fake tensors that never touch a device, although `torch.cuda.is_available()` says that there is one."""
 
     @property
@@ -104,8 +108,15 @@ class Event:
 
 
 def preload() -> None:
-    """Load what the first stand-in needs: a second that a warm process has paid already."""
-    with _Mode(allow_non_fake_inputs=True):
+    """Load what the first stand-in needs: a second that a warm process has paid already.
+
+    Entering the mode would count devices, which initialises the CUDA driver; a forked process then crashes in its first
+    call to it (seen with NVRTC on a GPU host).
+    """
+    with (
+        mock.patch.object(torch._C, "_ensureCUDADeviceGuardSet", lambda: None, create=True),
+        _Mode(allow_non_fake_inputs=True),
+    ):
         torch.empty(1)
 
 
@@ -134,19 +145,20 @@ def properties(facts: Gpu) -> SimpleNamespace:
 
 @contextlib.contextmanager
 def _device_guard() -> Iterator[None]:
-    """Lend CUDA the device guard of the meta device, which does nothing.
+    """Give CUDA a device guard that does nothing.
 
-    C++ sets a guard before indexing, `contiguous`, `copy_` and more; a CPU build of torch has none for CUDA and refuses.
-    (`FakeTensorMode` itself does the same for a CUDA build on a machine without a GPU.)
+    C++ sets a guard before indexing, `contiguous`, `copy_` and more; a CPU build of torch has none for CUDA and fails.
+    torch itself replaces a guard that counts no devices by one that does nothing, so one of another kind is lent first.
     """
-    cuda, meta = 1, 14  # c10::DeviceType
+    cuda, lazy = 1, 17  # c10::DeviceType; lazy tensors' guard counts no devices
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
         registry = (ctypes.c_void_p * 20).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
     except (OSError, ValueError):
         registry = (ctypes.c_void_p * 20)()
     before = registry[cuda]
-    registry[cuda] = before or registry[meta]
+    registry[cuda] = registry[lazy] or before
+    torch._C._ensureCUDADeviceGuardSet()
     try:
         yield
     finally:
@@ -186,9 +198,22 @@ def tensor(
 
 
 def where(trace: TracebackType | None) -> tuple[str, int]:
-    """File and line of the innermost frame that belongs to no installed package; ("", 0) if there is none."""
-    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith((*_LIBRARIES, "<", __file__))]
-    return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
+    """File and line of the innermost frame of a kernel file, else of one that is not installed, else ("", 0)."""
+    return _innermost(reversed(list(traceback.walk_tb(trace))))
+
+
+def _innermost(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, int]:
+    """Of `frames`, innermost first. Kernel files are marked by the loader, since a DSL may be installed anywhere."""
+    places = [(frame.f_code.co_filename, line, "__kernelci__" in frame.f_globals) for frame, line in frames]
+    for file, line, _ in [place for place in places if place[2]] or places:
+        if _foreign(file):
+            return file, line
+    return "", 0
+
+
+def _foreign(file: str) -> bool:
+    """Neither installed, nor the standard library's, nor kernelci's, nor compiled (whose names are relative)."""
+    return os.path.isabs(file) and not file.startswith((*_LIBRARIES, _OURS))
 
 
 def _row_major(shape: Sequence[int]) -> list[int]:
@@ -208,8 +233,8 @@ def _needs_data(error: Exception) -> NeedsData | None:
 
 def _refuse(what: str) -> Callable[..., Any]:
     def refuse(self: torch.Tensor, *args: object, **kwargs: object) -> Any:
-        frames = [f for f in traceback.extract_stack() if not f.filename.startswith((*_LIBRARIES, "<", __file__))]
-        raise NeedsData(what, frames[-1].filename if frames else "", (frames[-1].lineno or 0) if frames else 0)
+        file, line = _innermost(traceback.walk_stack(None))
+        raise NeedsData(what, file, line)
 
     return refuse
 
@@ -219,7 +244,7 @@ def _data_ptr(self: torch.Tensor) -> int:
     if self.numel() == 0:
         return 0
     base = (1 << 46) + (self.untyped_storage()._cdata % (1 << 30)) * _STORAGE_ALIGNMENT_BYTES
-    return base + self.storage_offset() * self.element_size()
+    return int(base + self.storage_offset() * self.element_size())
 
 
 def _cuda(self: torch.Tensor, device: object = None, non_blocking: bool = False, **kwargs: object) -> torch.Tensor:

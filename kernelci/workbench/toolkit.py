@@ -1,4 +1,4 @@
-"""Where CUDA's compiler and headers are: NVIDIA's Python wheels if installed, else a toolkit of the machine. Imports nothing heavy."""
+"""Where CUDA's compiler and headers are: NVIDIA's Python wheels if installed, else a toolkit of the machine."""
 
 import importlib.util
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def home(needs: str = "bin/nvcc") -> Path | None:
-    """The first folder that holds `needs`: the wheels' own (`nvidia/cu13`), CUDA_HOME, the one of nvcc on PATH, /usr/local/cuda."""
+    """The first folder that holds `needs`: of the wheels (`nvidia/cu13`), CUDA_HOME, nvcc on PATH, /usr/local/cuda."""
     for place in _places():
         if (place / needs).exists():
             return place

@@ -38,7 +38,9 @@ def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mappin
     session.reserve(plan.end)
     slot = _Slot(session, plan, tensors, outputs)
     message = _message(case, inputs, plan, outputs)
-    first, second = (slot.call(message, stale) for stale in (False, True))
+    poison = {name: poisoned(spec, session.arena.device) for name, spec in outputs.items()}
+    first = slot.call(message, poison)
+    second = slot.call(message, {name: repoisoned(value) for name, value in poison.items()})
     _check_written(outputs, first, second)
     same = all(torch.equal(bits(first.values[name]), bits(second.values[name])) for name in outputs)
     return Trial(first.values, same)
@@ -61,7 +63,7 @@ class _Slot:
         self._outputs = outputs
         self._device = session.arena.device
 
-    def call(self, message: Call, stale: bool) -> _Called:
+    def call(self, message: Call, poison: dict[str, torch.Tensor]) -> _Called:
         """Fill inputs, poison and guards; call; check guards and inputs."""
         arena, plan = self._session.arena, self._plan
         guard = nan_words(2 * GUARD_BYTES, self._device).view(torch.uint8)
@@ -69,7 +71,6 @@ class _Slot:
             arena.raw(*zone).copy_(guard[: zone[1] - zone[0]])
         for name, value in self._inputs.items():
             arena.view(plan.places[name]).copy_(value)
-        poison = {name: poisoned(spec, self._device, stale) for name, spec in self._outputs.items()}
         for name, value in poison.items():
             arena.view(plan.places[name]).copy_(value)
         self._settle()
@@ -112,18 +113,26 @@ def nan_words(size: int, device: str) -> torch.Tensor:
     return _NAN_WORDS.to(device)[choice]
 
 
-def poisoned(spec: TensorSpec, device: str, stale: bool) -> torch.Tensor:
-    """What an output holds before a call: NaN of many patterns, or plausible stale values; integers: random bits."""
+def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
+    """What an output holds before the first call: NaN of many patterns; integers: random bits."""
     dtype = getattr(torch, spec.dtype)
     if dtype == torch.bool:
         return torch.rand(spec.shape, device=device) < 0.5
-    if dtype.is_floating_point and stale:
-        return torch.randn(spec.shape, device=device).to(dtype)
     size = spec.elements * dtype.itemsize
     if dtype.is_floating_point:
         words = nan_words(size + size % 2, device)
         return words.view(torch.uint8)[:size].view(dtype).view(spec.shape)
     return torch.randint(256, (size,), device=device, dtype=torch.uint8).view(dtype).view(spec.shape)
+
+
+def repoisoned(poison: torch.Tensor) -> torch.Tensor:
+    """What it holds before the second: plausible stale values; integers: all bits flipped, so that no number is both."""
+    if poison.is_floating_point():
+        return torch.randn(poison.shape, device=poison.device).to(poison.dtype)
+    if poison.dtype == torch.bool:
+        return ~poison
+    flipped = ~poison.reshape(-1).view(torch.uint8)
+    return flipped.view(poison.dtype).view(poison.shape)
 
 
 def bits(values: torch.Tensor) -> torch.Tensor:

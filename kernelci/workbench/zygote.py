@@ -5,18 +5,22 @@ no CUDA context, which can't be forked.
 """
 
 import contextlib
+import faulthandler
 import os
 import resource
 import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from types import FrameType
 
 from kernelci.workbench.protocol import Channel, ChannelClosed, Exited, Fork, Kill, Message, Ready, ToZygote
 
+STACK_SIGNAL = signal.SIGUSR1  # makes a candidate write its stack, also from within a native call
+STACK_S = 0.2
 Serve = Callable[[socket.socket, int], None]
 
 
@@ -27,11 +31,11 @@ def run(control: socket.socket, serve: Serve, missing: dict[str, str]) -> None:
     wake, _ = _wakeup_pipe()
     children: dict[int, int] = {}  # pid to token
     while True:
-        readable, _, _ = select.select([channel, wake], [], [])
+        readable, _, _ = select.select([channel.fileno(), wake], [], [])
         if wake in readable:
             os.read(wake, 4096)
             _reap(channel, children)
-        if channel in readable:
+        if channel.fileno() in readable:
             try:
                 message, files = channel.receive_with_files(3)
             except ChannelClosed:
@@ -58,6 +62,8 @@ def _obey(message: Message, files: list[int], children: dict[int, int], serve: S
     if isinstance(message, Kill):
         for pid, token in children.items():
             if token == message.token:
+                if message.stack:
+                    _write_stack(pid)
                 _kill_group(pid)
     elif isinstance(message, Fork):
         pid = os.fork()
@@ -79,24 +85,44 @@ def _become_candidate(message: Fork, files: list[int], serve: Serve, control: so
         sock, log, *arena = files
         os.dup2(log, 1)
         os.dup2(log, 2)
+        faulthandler.enable(2)
+        faulthandler.register(STACK_SIGNAL, 2)
         os.environ.update(message.environment)
         _limit(message)
         serve(socket.socket(fileno=sock), arena[0] if arena else -1)
         code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        traceback.print_exc()
     except BaseException:
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
-        os._exit(code)
+        os._exit(code & 0xFF)
 
 
 def _limit(message: Fork) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if message.memory_bytes:
-        # Address space, as far as it binds: CUDA's own reservations go beyond it, so a GPU run is watched instead.
-        resource.setrlimit(resource.RLIMIT_AS, (message.memory_bytes, message.memory_bytes))
+        # Address space beyond what the imports have taken. CUDA's own reservations go beyond it, so a GPU run is
+        # watched instead.
+        limit = _address_space() + message.memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process has mapped (proc(5), statm)."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _write_stack(pid: int) -> None:
+    """Ask a process that hangs for its Python stack, which goes to its log."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, STACK_SIGNAL)
+        time.sleep(STACK_S)
 
 
 def _kill_group(pid: int) -> None:

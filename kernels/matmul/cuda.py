@@ -108,7 +108,7 @@ def loaded(device: int, variant: Variant) -> Kernel:
 
 @lru_cache(maxsize=1)
 def encoder() -> Callable[..., int]:
-    """The driver's cuTensorMapEncodeTiled, called directly: it wants memory aligned to 64 bytes, cuda-bindings has 16."""
+    """The driver's cuTensorMapEncodeTiled, called directly: it wants 64-byte aligned memory, cuda-bindings has 16."""
     error, address, _ = driver.cuGetProcAddress(b"cuTensorMapEncodeTiled", 12000, 0)
     check(error)
     word, pointer = ctypes.c_uint32, ctypes.c_void_p

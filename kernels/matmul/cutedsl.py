@@ -6,6 +6,7 @@
 # entry = "matmul"
 # targets = ["sm_90a"]
 # ///
+# mypy: disable-error-code="untyped-decorator"
 """c = a @ b.T in bfloat16 with float32 accumulation on Hopper's warpgroup MMA, in CuTe DSL.
 
 A persistent, warp-specialised kernel: one producer warp streams tiles of a and b through a ring of shared-memory stages
@@ -17,8 +18,8 @@ that aren't 16-byte aligned. Sizes are dynamic: three builds serve every shape.
 
 import functools
 import tempfile
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -34,6 +35,9 @@ K = 64  # depth of a stage: 128 bytes, the widest swizzle
 STORE_COLUMNS = 64  # of c per TMA store
 STORES = 2  # shared-memory buffers for them
 
+Operand: TypeAlias = tuple[Any, ...]  # TMA atom, the matrix as it sees it, and inside the kernel its shared tensor
+Tile: TypeAlias = tuple[Int32, Int32]  # along m and n
+
 
 class Plan(NamedTuple):
     """A block's tile; the key of a build."""
@@ -46,11 +50,8 @@ class Plan(NamedTuple):
     cluster: int = 1  # blocks along m that share (multicast) each tile of b
     raster: int = 16  # tiles along m that are worked on together, for reuse in L2
 
-    @property
-    def threads(self) -> int:
-        """Threads per block; all but the generic kernel add a warpgroup for the producer."""
-        return GROUP * (self.groups + (self.stages > 0))
 
+Static: TypeAlias = cutlass.Constexpr[Plan]
 
 LARGE = Plan(128, 256, groups=2, stages=4, tma_store=True)
 SMALL = Plan(64, 64, groups=1, stages=12)
@@ -76,8 +77,16 @@ def shared_tensor(allocator: cutlass.utils.SmemAllocator, layout: cute.ComposedL
     return allocator.allocate_tensor(BFloat16, layout.outer, byte_alignment=1024, swizzle=layout.inner)
 
 
+def make_fragments(mma: cute.TiledMma, thread: Int32, a: cute.Tensor, b: cute.Tensor, plan: Plan) -> tuple[Any, ...]:
+    """The wgmma operands in shared memory for the warpgroup that starts at ``thread``, and its accumulators."""
+    part = mma.get_slice(thread)
+    acc = cute.make_rmem_tensor(mma.partition_shape_C((plan.m, plan.n)), Float32)
+    mma.set(warpgroup.Field.ACCUMULATE, True)
+    return mma.make_fragment_A(part.partition_A(a)), mma.make_fragment_B(part.partition_B(b)), acc
+
+
 @cute.jit
-def tile_of(index: Int32, tiles_m: Int32, tiles_n: Int32, raster: cutlass.Constexpr[int]) -> tuple[Int32, Int32]:
+def tile_of(index: Int32, tiles_m: Int32, tiles_n: Int32, raster: cutlass.Constexpr[int]) -> Tile:
     """Tile coordinates: bands of ``raster`` tiles along m, each walked along n, so that neighbours share operands."""
     band = index // (raster * tiles_n)
     height = cutlass.min(raster, tiles_m - band * raster)
@@ -86,44 +95,27 @@ def tile_of(index: Int32, tiles_m: Int32, tiles_n: Int32, raster: cutlass.Conste
 
 
 @cute.jit
-def store_direct(
-    plan: cutlass.Constexpr[Plan],
-    mma: cute.TiledMma,
-    tid: Int32,
-    c: cute.Tensor,
-    acc: cute.Tensor,
-    tile_m: Int32,
-    tile_n: Int32,
-) -> None:
+def store_direct(plan: Static, mma: cute.TiledMma, tid: Int32, c: cute.Tensor, acc: cute.Tensor, at: Tile) -> None:
     """Write the accumulators of a tile to c (m, n), element by element where inside."""
     where = mma.get_slice(tid).partition_C(cute.make_identity_tensor((plan.m, plan.n)))
     for i in cutlass.range_constexpr(cute.size(acc)):
-        row, column = where[i][0] + tile_m * plan.m, where[i][1] + tile_n * plan.n
+        row, column = where[i][0] + at[0] * plan.m, where[i][1] + at[1] * plan.n
         if row < c.shape[0] and column < c.shape[1]:
             c[row, column] = acc[i].to(BFloat16)
 
 
 @cute.jit
-def store_tma(
-    plan: cutlass.Constexpr[Plan],
-    mma: cute.TiledMma,
-    tid: Int32,
-    tma: cute.CopyAtom,
-    c: cute.Tensor,
-    smem: cute.Tensor,
-    barrier: pipeline.NamedBarrier,
-    acc: cute.Tensor,
-    tile_m: Int32,
-    tile_n: Int32,
-) -> None:
-    """Write the accumulators of a tile to c's TMA tensor through ``smem`` (rows, STORE_COLUMNS, STORES)."""
+def store_tma(plan: Static, mma: cute.TiledMma, tid: Int32, target: Operand, acc: cute.Tensor, at: Tile) -> None:
+    """Write the accumulators of a tile by TMA through target's shared memory (rows, STORE_COLUMNS, STORES)."""
+    tma, c, smem = target
+    barrier = pipeline.NamedBarrier(barrier_id=1, num_threads=GROUP * plan.groups)
     atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), BFloat16)
     copy = cute.make_tiled_copy_S(atom, cute.make_tiled_copy_C_atom(atom, mma))
     to_smem = copy.get_slice(tid).partition_D(smem)
     values = copy.retile(acc)
     part = cute.make_rmem_tensor(cute.shape(copy.get_slice(tid).partition_S(smem))[:3], BFloat16)
-    tile = cute.zipped_divide(cute.local_tile(c, (plan.m, plan.n), (tile_m, tile_n)), (plan.m, STORE_COLUMNS))
-    source, target = cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(smem, 0, 2), tile)
+    tile = cute.zipped_divide(cute.local_tile(c, (plan.m, plan.n), at), (plan.m, STORE_COLUMNS))
+    source, sink = cpasync.tma_partition(tma, 0, cute.make_layout(1), cute.group_modes(smem, 0, 2), tile)
     leader = cute.arch.make_warp_uniform(tid // 32) == 0
     for i in cutlass.range_constexpr(plan.n // STORE_COLUMNS):
         for j in cutlass.range_constexpr(cute.size(part)):
@@ -135,7 +127,7 @@ def store_tma(
         cute.arch.fence_proxy("async.shared", space="cta")
         barrier.arrive_and_wait()
         if leader:
-            cute.copy(tma, source[None, i % STORES], target[None, (0, i)])
+            cute.copy(tma, source[None, i % STORES], sink[None, (0, i)])
             cute.arch.cp_async_bulk_commit_group()
 
 
@@ -155,18 +147,12 @@ class Work(NamedTuple):
     tiles_m: Int32  # in clusters
     tiles_n: Int32
     steps_k: Int32
+    rank: Int32  # of the block in its cluster
 
 
 @cute.jit
-def produce(
-    ring: pipeline.PipelineTmaAsync,
-    load_a: tuple[cute.CopyAtom, cute.Tensor, cute.Tensor],
-    load_b: tuple[cute.CopyAtom, cute.Tensor, cute.Tensor],
-    rank: Int32,
-    work: Work,
-    plan: cutlass.Constexpr[Plan],
-) -> None:
-    """The producer warp: load every stage of every tile; load_a, load_b: TMA atom, TMA tensor, shared tensor."""
+def produce(ring: pipeline.PipelineTmaAsync, load_a: Operand, load_b: Operand, work: Work, plan: Static) -> None:
+    """The producer warp: load every stage of every tile of both operands."""
     tma_a, a, smem_a = load_a
     tma_b, b, smem_b = load_b
     tiles_a = cute.group_modes(cute.local_tile(a, (plan.m, K), (None, None)), 0, 2)
@@ -174,7 +160,7 @@ def produce(
     to_a, from_a = cpasync.tma_partition(tma_a, 0, cute.make_layout(1), cute.group_modes(smem_a, 0, 2), tiles_a)
     # Each block of a cluster loads its share of b's tile for all of them.
     share = cute.make_layout(plan.cluster)
-    to_b, from_b = cpasync.tma_partition(tma_b, rank, share, cute.group_modes(smem_b, 0, 2), tiles_b)
+    to_b, from_b = cpasync.tma_partition(tma_b, work.rank, share, cute.group_modes(smem_b, 0, 2), tiles_b)
     mask = Int16((1 << plan.cluster) - 1 if plan.cluster > 1 else 0)
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, plan.stages)
     for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
@@ -182,7 +168,7 @@ def produce(
         for k in cutlass.range(work.steps_k, unroll=1):
             ring.producer_acquire(state)  # waits until the stage is free and announces its bytes
             full = ring.producer_get_barrier(state)
-            source_a, source_b = from_a[None, tile_m * plan.cluster + rank, k], from_b[None, tile_n, k]
+            source_a, source_b = from_a[None, tile_m * plan.cluster + work.rank, k], from_b[None, tile_n, k]
             cute.copy(tma_a, source_a, to_a[None, state.index], tma_bar_ptr=full)
             cute.copy(tma_b, source_b, to_b[None, state.index], tma_bar_ptr=full, mcast_mask=mask)
             state.advance()
@@ -191,22 +177,10 @@ def produce(
 
 @cute.jit
 def consume(
-    ring: pipeline.PipelineTmaAsync,
-    smem_a: cute.Tensor,
-    smem_b: cute.Tensor,
-    mma: cute.TiledMma,
-    store: Callable[[cute.Tensor, Int32, Int32], None],
-    rank: Int32,
-    work: Work,
-    plan: cutlass.Constexpr[Plan],
+    ring: pipeline.PipelineTmaAsync, mma: cute.TiledMma, parts: Operand, store: Any, work: Work, plan: Static
 ) -> None:
-    """A consumer warpgroup: multiply the stages of every tile and ``store(accumulators, tile_m, tile_n)``."""
-    warpgroup_index = cute.arch.make_warp_uniform(cute.arch.thread_idx()[0] // GROUP) - 1
-    part = mma.get_slice(warpgroup_index * GROUP)
-    operand_a = mma.make_fragment_A(part.partition_A(smem_a))
-    operand_b = mma.make_fragment_B(part.partition_B(smem_b))
-    acc = cute.make_rmem_tensor(mma.partition_shape_C((plan.m, plan.n)), Float32)
-    mma.set(warpgroup.Field.ACCUMULATE, True)
+    """A consumer warpgroup: multiply the stages of every tile in ``parts`` and ``store(accumulators, tile)``."""
+    operand_a, operand_b, acc = parts
     ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
     done = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
     for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
@@ -226,11 +200,11 @@ def consume(
         ring.consumer_release(done)
         done.advance()
         tile_m, tile_n = tile_of(index, work.tiles_m, work.tiles_n, plan.raster // plan.cluster)
-        store(acc, tile_m * plan.cluster + rank, tile_n)
+        store(acc, (tile_m * plan.cluster + work.rank, tile_n))
 
 
 @cute.jit
-def make_ring(storage: cute.Pointer, plan: cutlass.Constexpr[Plan]) -> pipeline.PipelineTmaAsync:
+def make_ring(storage: cute.Pointer, plan: Static) -> pipeline.PipelineTmaAsync:
     """Full and empty barriers of the stages, in ``storage`` (2 * stages) int64, visible to the whole cluster."""
     cluster = cute.make_layout((1, plan.cluster, 1, 1))
     # A consumer warp frees a stage with one arrival at each block of the cluster.
@@ -249,25 +223,12 @@ def make_ring(storage: cute.Pointer, plan: cutlass.Constexpr[Plan]) -> pipeline.
 
 
 @cute.kernel
-def matmul_tma(
-    tma_a: cute.CopyAtom,
-    a: cute.Tensor,
-    tma_b: cute.CopyAtom,
-    b: cute.Tensor,
-    tma_c: cute.CopyAtom | None,
-    c: cute.Tensor,
-    mma: cute.TiledMma,
-    plan: cutlass.Constexpr[Plan],
-) -> None:
-    """a (m, k), b (n, k) as TMA tensors, c (m, n) as a TMA tensor or a plain one; persistent over the tiles of c."""
+def matmul_tma(a: Operand, b: Operand, c: Operand, mma: cute.TiledMma, plan: Static) -> None:
+    """a (m, k), b (n, k) and, unless its atom is None, c (m, n) as TMA tensors; persistent over the tiles of c."""
     tid, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     blocks, _, _ = cute.arch.grid_dim()
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster()) if const_expr(plan.cluster > 1) else 0
-    if warp_index == 0:
-        cpasync.prefetch_descriptor(tma_a)
-        cpasync.prefetch_descriptor(tma_b)
     allocator = cutlass.utils.SmemAllocator()
     smem_a = shared_tensor(allocator, smem_layout(plan.m, K, plan.stages))
     smem_b = shared_tensor(allocator, smem_layout(plan.n, K, plan.stages))
@@ -276,24 +237,25 @@ def matmul_tma(
     work = Work(
         first=block // plan.cluster,
         step=blocks // plan.cluster,
-        tiles_m=cute.ceil_div(c.shape[0], plan.m * plan.cluster),
-        tiles_n=cute.ceil_div(c.shape[1], plan.n),
-        steps_k=cute.ceil_div(a.shape[1], K),
+        tiles_m=cute.ceil_div(c[1].shape[0], plan.m * plan.cluster),
+        tiles_n=cute.ceil_div(c[1].shape[1], plan.n),
+        steps_k=cute.ceil_div(a[1].shape[1], K),
+        rank=block % plan.cluster,
     )
     if warp_index < GROUP // 32:
         if const_expr(plan.groups > 1):
             cute.arch.setmaxregister_decrease(40)
         if warp_index == 0:
-            produce(ring, (tma_a, a, smem_a), (tma_b, b, smem_b), rank, work, plan)
+            produce(ring, (*a, smem_a), (*b, smem_b), work, plan)
     else:
         if const_expr(plan.groups > 1):
             cute.arch.setmaxregister_increase(232)
         if const_expr(plan.tma_store):
-            barrier = pipeline.NamedBarrier(barrier_id=1, num_threads=GROUP * plan.groups)
-            store = functools.partial(store_tma, plan, mma, tid - GROUP, tma_c, c, smem_c, barrier)
+            store = functools.partial(store_tma, plan, mma, tid - GROUP, (*c, smem_c))
         else:
-            store = functools.partial(store_direct, plan, mma, tid - GROUP, c)
-        consume(ring, smem_a, smem_b, mma, store, rank, work, plan)
+            store = functools.partial(store_direct, plan, mma, tid - GROUP, c[1])
+        parts = make_fragments(mma, (warp_index // 4 - 1) * GROUP, smem_a, smem_b, plan)
+        consume(ring, mma, parts, store, work, plan)
         if const_expr(plan.tma_store):
             cute.arch.cp_async_bulk_wait_group(0)  # the shared memory must outlive the stores
 
@@ -312,21 +274,15 @@ def fill(smem: cute.Tensor, gmem: cute.Tensor, row: Int32, k: Int32, tid: Int32)
 
 
 @cute.kernel
-def matmul_generic(
-    a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledMma, plan: cutlass.Constexpr[Plan]
-) -> None:
+def matmul_generic(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.TiledMma, plan: Static) -> None:
     """One tile of c per block, plain loads, any alignment."""
     tid, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     allocator = cutlass.utils.SmemAllocator()
     smem_a = shared_tensor(allocator, smem_layout(plan.m, K, 1))
     smem_b = shared_tensor(allocator, smem_layout(plan.n, K, 1))
-    part = mma.get_slice(0)
-    operand_a = mma.make_fragment_A(part.partition_A(smem_a))
-    operand_b = mma.make_fragment_B(part.partition_B(smem_b))
-    acc = cute.make_rmem_tensor(mma.partition_shape_C((plan.m, plan.n)), Float32)
+    operand_a, operand_b, acc = make_fragments(mma, 0, smem_a, smem_b, plan)
     acc.fill(0.0)
-    mma.set(warpgroup.Field.ACCUMULATE, True)
     tiles_m, tiles_n = cute.ceil_div(c.shape[0], plan.m), cute.ceil_div(c.shape[1], plan.n)
     tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.raster)
     for k in cutlass.range(0, a.shape[1], K, unroll=1):
@@ -338,7 +294,14 @@ def matmul_generic(
         multiply(acc, operand_a, operand_b, 0, mma)
         warpgroup.wait_group(0)
         cute.arch.sync_threads()
-    store_direct(plan, mma, tid, c, acc, tile_m, tile_n)
+    store_direct(plan, mma, tid, c, acc, (tile_m, tile_n))
+
+
+def make_tma(op: Any, matrix: cute.Tensor, rows: int, columns: int, multicast: int = 1) -> Operand:
+    """The TMA atom, and the matrix as it sees it, for boxes (rows, columns) in swizzled shared memory."""
+    box = cute.slice_(smem_layout(rows, columns, 1), (None, None, 0))
+    atom, view = cpasync.make_tiled_tma_atom(op, matrix, box, (rows, columns), num_multicast=multicast)
+    return atom, view
 
 
 @cute.jit
@@ -351,7 +314,7 @@ def launch(
     k: Int32,
     blocks: Int32,
     stream: cuda.CUstream,
-    plan: cutlass.Constexpr[Plan],
+    plan: Static,
 ) -> None:
     """View the operands as matrices, describe them to TMA, start ``blocks`` thread blocks."""
     pitch = cute.assume(Int64(k), divby=8 if plan.stages > 0 else 1)  # 64 bits: m * k may exceed 2**31
@@ -360,30 +323,19 @@ def launch(
     matrix_b = cute.make_tensor(b, cute.make_layout((n, k), stride=(pitch, 1)))
     matrix_c = cute.make_tensor(c, cute.make_layout((m, n), stride=(pitch_c, 1)))
     mma = make_mma(plan)
+    threads = GROUP * (plan.groups + (plan.stages > 0))  # a warpgroup more where there is a producer
+    shape = {"grid": [blocks, 1, 1], "block": [threads, 1, 1], "cluster": [plan.cluster, 1, 1]}
     if const_expr(plan.stages == 0):
-        matmul_generic(matrix_a, matrix_b, matrix_c, mma, plan).launch(
-            grid=[blocks, 1, 1], block=[plan.threads, 1, 1], stream=stream
-        )
+        matmul_generic(matrix_a, matrix_b, matrix_c, mma, plan).launch(**shape, stream=stream)
     else:
         load = cpasync.CopyBulkTensorTileG2SOp()
         load_b = cpasync.CopyBulkTensorTileG2SMulticastOp() if const_expr(plan.cluster > 1) else load
-        stage_a, stage_b = smem_layout(plan.m, K, 1), smem_layout(plan.n, K, 1)
-        tma_a, view_a = cpasync.make_tiled_tma_atom(load, matrix_a, cute.slice_(stage_a, (None, None, 0)), (plan.m, K))
-        tma_b, view_b = cpasync.make_tiled_tma_atom(
-            load_b, matrix_b, cute.slice_(stage_b, (None, None, 0)), (plan.n, K), num_multicast=plan.cluster
-        )
-        tma_c, view_c = None, matrix_c
+        operand_a = make_tma(load, matrix_a, plan.m, K)
+        operand_b = make_tma(load_b, matrix_b, plan.n, K, plan.cluster)
+        operand_c = (None, matrix_c)
         if const_expr(plan.tma_store):
-            buffer = cute.slice_(smem_layout(plan.m, STORE_COLUMNS, 1), (None, None, 0))
-            store = cpasync.CopyBulkTensorTileS2GOp()
-            tma_c, view_c = cpasync.make_tiled_tma_atom(store, matrix_c, buffer, (plan.m, STORE_COLUMNS))
-        matmul_tma(tma_a, view_a, tma_b, view_b, tma_c, view_c, mma, plan).launch(
-            grid=[blocks, 1, 1],
-            block=[plan.threads, 1, 1],
-            cluster=[plan.cluster, 1, 1],
-            min_blocks_per_mp=1,
-            stream=stream,
-        )
+            operand_c = make_tma(cpasync.CopyBulkTensorTileS2GOp(), matrix_c, plan.m, STORE_COLUMNS)
+        matmul_tma(operand_a, operand_b, operand_c, mma, plan).launch(**shape, min_blocks_per_mp=1, stream=stream)
 
 
 def build(plan: Plan, target: str, options: str = "") -> Any:
@@ -391,9 +343,8 @@ def build(plan: Plan, target: str, options: str = "") -> Any:
     gmem = cute.AddressSpace.gmem
     read = make_ptr(BFloat16, 16, gmem, assumed_align=16 if plan.stages > 0 else 2)
     write = make_ptr(BFloat16, 16, gmem, assumed_align=16 if plan.tma_store else 2)
-    sizes = [Int32(64)] * 4
-    options = f"--enable-tvm-ffi --gpu-arch={target} {options}"
-    return cute.compile(launch, read, read, write, *sizes, make_fake_stream(), plan, options=options)
+    arguments = (read, read, write, *[Int32(64)] * 4, make_fake_stream(), plan)
+    return cute.compile(launch, *arguments, options=f"--enable-tvm-ffi --gpu-arch={target} {options}")
 
 
 @functools.cache
@@ -445,4 +396,5 @@ def compile(case: Any, target: str) -> Iterator[Any]:
         return
     plan = choose(case.m, case.n, case.k, aligned=True, aligned_c=True, sms=132)
     with tempfile.TemporaryDirectory() as folder:
-        yield build(plan, target, f"--keep-ptx --keep-cubin --dump-dir={folder}")
+        compiled = build(plan, target, f"--keep-ptx --keep-cubin --dump-dir={folder}")
+    yield compiled

@@ -9,13 +9,13 @@
 """Matrix product c = a @ b.T in TileLang, bfloat16 with float32 accumulation.
 
 One source for all: `T.Pipelined` copies tiles ahead and `T.gemm` multiplies them. On Hopper the compiler makes of it a
-producer warpgroup that loads through the tensor memory accelerator and two consumers that issue wgmma; elsewhere it makes
-cp.async and mma.sync. Row lengths are `groups * width`, so that 16-byte vectors are provably aligned where width is 8;
-odd sizes and pointers take a build of width 1 that reads element by element.
+producer warpgroup that loads through the tensor memory accelerator and consumers that issue wgmma; on Ampere, cp.async
+and mma.sync; on Blackwell, bulk loads and mma.sync. Row lengths are `groups * width`, so that 16-byte vectors are
+provably aligned where width is 8; odd sizes and pointers take a build of width 1 that reads element by element.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import tilelang
@@ -65,7 +65,7 @@ def program(config: Config, width: int) -> Any:
             for step in T.Pipelined(T.ceildiv(k_groups * width, tile_k), num_stages=stages):
                 T.copy(a[row * tile_m, step * tile_k], left)
                 T.copy(b[col * tile_n, step * tile_k], right)
-                # FullRow: each warpgroup takes whole rows of the tile, the widest wgmma, which reads `right` least often.
+                # FullRow: a warpgroup takes whole rows of the tile, so wgmma is as wide as it gets.
                 T.gemm(left, right, sums, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
             if staged:
                 out = T.alloc_shared((tile_m, tile_n), dtype)
@@ -77,7 +77,7 @@ def program(config: Config, width: int) -> Any:
     return matmul
 
 
-@lru_cache(maxsize=None)
+@cache
 def _build(config: Config, width: int, target: str) -> Any:
     """The compiled kernel; bulk copies, which need aligned rows, are off where width is 1."""
     options = {} if width > 1 else {"tl.disable_tma_lower": True, "tl.disable_warp_specialized": True}
@@ -94,7 +94,7 @@ def _choose(m: int, width: int, target: str) -> Config:
     """The build for a product of `m` rows."""
     if width == 1:
         return GENERIC
-    if target < "sm_90" and not target.startswith("sm_1"):
+    if not target.endswith("a"):
         return AMPERE
     return SMALL if m <= SMALL.tile_m else LARGE
 

@@ -8,10 +8,12 @@
 # ///
 """Matrix product c = a @ b.T in Triton, with float32 accumulation.
 
-From Hopper on, operands that the tensor memory accelerator can address are read through descriptors by a persistent grid:
-one program per SM walks over tiles of c, and the next tile's loads start while the last is being stored. All else, odd
-strides and unaligned pointers included, takes the pointer kernel, whose loads and stores are masked.
+From Hopper on, operands that the tensor memory accelerator can address are read through descriptors by a persistent
+grid: one program per SM walks over tiles of c, and the next tile's loads start while the last is being stored. The
+rest, odd strides and unaligned pointers included, takes the pointer kernel, whose loads and stores are masked.
 """
+
+# ruff: noqa: N803 (compile-time parameters are in capitals)
 
 from typing import Any, NamedTuple
 
@@ -70,7 +72,7 @@ def matmul_descriptor(  # type: ignore[no-untyped-def]
     for tile in tl.range(tl.program_id(0), tiles, step, flatten=FLATTEN):
         tile_m, tile_n = _tile_position(tile, m, n, BLOCK_M, BLOCK_N, GROUP_M)
         accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        for depth in range(0, tl.cdiv(k, BLOCK_K)):
+        for depth in range(tl.cdiv(k, BLOCK_K)):
             left = a.load([tile_m * BLOCK_M, depth * BLOCK_K])
             right = b.load([tile_n * BLOCK_N, depth * BLOCK_K])
             accumulator = tl.dot(left, right.T, accumulator)

@@ -73,10 +73,11 @@ def choose(cols: int, dtype: torch.dtype, aligned: bool) -> Variant:
     packs = cols // width
     if cols <= 32 * WARP_HELD:
         return Variant(dtype, width, power_of_two(-(-packs // 32)), 32)
-    threads = max(64, power_of_two(-(-cols // HELD)))
+    held = HELD if width > 1 else HELD // 2  # single elements need more registers for their addresses
+    threads = max(64, power_of_two(-(-cols // held)))
     if threads > THREADS_MAX:
         return Variant(dtype, width, 0, THREADS_MAX)
-    return Variant(dtype, width, HELD // width, threads)
+    return Variant(dtype, width, held // width, threads)
 
 
 @lru_cache(maxsize=256)

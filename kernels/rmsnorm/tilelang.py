@@ -8,13 +8,13 @@
 # ///
 """Residual add and RMSNorm in one pass in TileLang: h = x + residual, y = h / sqrt(mean(h**2) + eps) * weight.
 
-Tensors are seen as (rows, groups, width), where `width` neighbouring columns are one 16-byte vector: the compiler can then
-prove that vectors are aligned, although both sizes are dynamic. A row that fits in registers is read once. Longer rows
-are read twice, since y needs the sum before its rounding. Odd sizes and pointers have width 1.
+Tensors are seen as (rows, groups, width), where `width` neighbouring columns are one 16-byte vector: so the compiler
+can prove that vectors are aligned, although both sizes are dynamic. A row that fits in registers is read once. Longer
+rows are read twice, since y needs the sum before its rounding. Odd sizes and pointers have width 1.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import tilelang
@@ -28,6 +28,11 @@ PER_THREAD = 16  # elements of a long block that each thread holds: h and both i
 LANES = 1024  # groups that a program loads at a time from a long row
 ROW_THREADS = 512
 VECTOR_BYTES = 16
+
+
+def _quotient(h: Any, root: Any, dtype: str) -> Any:
+    """h / root; a true division only where a 16-bit rounding does not hide its absence."""
+    return h / root if dtype == "float32" else h * (1.0 / root)
 
 
 def tile_program(dtype: str, width: int, block: int) -> Any:
@@ -53,7 +58,7 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
             gain = T.alloc_fragment((height, lanes, width), dtype)
             squares = T.alloc_fragment((height, lanes, width), "float32")
             partial = T.alloc_fragment((height, lanes), "float32")
-            factor = T.alloc_fragment((height,), "float32")
+            root = T.alloc_fragment((height,), "float32")
             for r, g, w in T.Parallel(height, lanes, width):
                 inside = (program * height + r < rows) & (g < groups)
                 left[r, g, w] = T.if_then_else(inside, x[program * height + r, g, w], T.cast(0, dtype))
@@ -70,14 +75,13 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
             for r, g, w in T.Parallel(height, lanes, width):
                 squares[r, g, w] = h[r, g, w] * h[r, g, w]
             T.reduce_sum(squares, partial, dim=2)
-            T.reduce_sum(partial, factor, dim=1)
+            T.reduce_sum(partial, root, dim=1)
             for r in T.Parallel(height):
-                factor[r] = 1.0 / T.sqrt(factor[r] / T.cast(groups * width, "float32") + eps)
+                root[r] = T.sqrt(root[r] / T.cast(groups * width, "float32") + eps)
             for r, g, w in T.Parallel(height, lanes, width):
                 if (program * height + r < rows) & (g < groups):
-                    y[program * height + r, g, w] = T.cast(
-                        h[r, g, w] * factor[r] * T.cast(gain[r, g, w], "float32"), dtype
-                    )
+                    normal = _quotient(h[r, g, w], root[r], dtype)
+                    y[program * height + r, g, w] = T.cast(normal * T.cast(gain[r, g, w], "float32"), dtype)
 
     return rmsnorm_tile
 
@@ -102,7 +106,7 @@ def row_program(dtype: str, width: int) -> Any:
             right = T.alloc_fragment((LANES, width), dtype)
             squares = T.alloc_fragment((LANES, width), "float32")
             partial = T.alloc_fragment((LANES,), "float32")
-            factor = T.alloc_fragment((1,), "float32")
+            root = T.alloc_fragment((1,), "float32")
             T.fill(squares, 0.0)
             for step in T.serial(T.ceildiv(groups, LANES)):
                 first = step * LANES
@@ -117,20 +121,21 @@ def row_program(dtype: str, width: int) -> Any:
                     if first + g < groups:
                         residual_out[row, first + g, w] = T.cast(h[g, w], dtype)
             T.reduce_sum(squares, partial, dim=1)
-            T.reduce_sum(partial, factor, dim=0)
-            factor[0] = 1.0 / T.sqrt(factor[0] / T.cast(groups * width, "float32") + eps)
+            T.reduce_sum(partial, root, dim=0)
+            root[0] = T.sqrt(root[0] / T.cast(groups * width, "float32") + eps)
             for step in T.serial(T.ceildiv(groups, LANES)):
                 # Backwards: what the first pass read last is still in a cache.
                 first = (T.ceildiv(groups, LANES) - 1 - step) * LANES
                 for g, w in T.Parallel(LANES, width):
                     if first + g < groups:
                         again = T.cast(x[row, first + g, w], "float32") + T.cast(residual[row, first + g, w], "float32")
-                        y[row, first + g, w] = T.cast(again * factor[0] * T.cast(weight[first + g, w], "float32"), dtype)
+                        gain = T.cast(weight[first + g, w], "float32")
+                        y[row, first + g, w] = T.cast(_quotient(again, root[0], dtype) * gain, dtype)
 
     return rmsnorm_row
 
 
-@lru_cache(maxsize=None)
+@cache
 def _build(dtype: torch.dtype, width: int, block: int, target: str) -> Any:
     """The compiled kernel for rows of at most `block` columns, or of any length where `block` is 0."""
     name = str(dtype).removeprefix("torch.")

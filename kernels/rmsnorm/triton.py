@@ -13,6 +13,8 @@ A longer row is read twice, since y needs the sum before its rounding; the secon
 with what the first has just left in the L2 cache.
 """
 
+# ruff: noqa: N803 (compile-time parameters are in capitals)
+
 import torch
 import triton
 import triton.language as tl
@@ -25,10 +27,12 @@ CHUNK_WARPS = 16
 
 
 @triton.jit
-def _inverse_rms(squares, cols, eps):  # type: ignore[no-untyped-def]
-    """1 / sqrt(squares / cols + eps), with a correctly rounded root: a whole row shares this error."""
-    mean = squares / cols
-    return 1.0 / tl.sqrt_rn(mean + eps)
+def _normalized(h, squares, cols, eps, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """h / sqrt(squares / cols + eps); a true division only where a 16-bit rounding does not hide its absence."""
+    root = tl.sqrt_rn(squares / cols + eps)
+    if EXACT:
+        return tl.div_rn(h, root.broadcast_to(h.shape))
+    return h * (1.0 / root)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -45,7 +49,8 @@ def rmsnorm_tile(  # type: ignore[no-untyped-def]
     h += tl.load(residual + offset, mask=inside, other=0.0).to(tl.float32)
     gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
     tl.store(residual_out + offset, h.to(residual_out.dtype.element_ty), mask=inside)
-    result = h * _inverse_rms(tl.sum(h * h, axis=1), cols, eps)[:, None] * gain
+    squares = tl.sum(h * h, axis=1)[:, None]
+    result = _normalized(h, squares, cols, eps, y.dtype.element_ty == tl.float32) * gain
     tl.store(y + offset, result.to(y.dtype.element_ty), mask=inside)
 
 
@@ -65,14 +70,15 @@ def rmsnorm_row(x, residual, weight, eps, y, residual_out, cols, CHUNK: tl.const
         h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
         tl.store(residual_out + col, h.to(residual_out.dtype.element_ty), mask=col < cols)
         squares += h * h
-    factor = _inverse_rms(tl.sum(squares, axis=0), cols, eps)
+    total = tl.sum(squares, axis=0, keep_dims=True)
     chunks = tl.cdiv(cols, CHUNK)
-    for step in range(0, chunks):
+    for step in range(chunks):
         col = (chunks - 1 - step) * CHUNK + within
         h = tl.load(x + col, mask=col < cols, other=0.0).to(tl.float32)
         h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
         gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
-        tl.store(y + col, (h * factor * gain).to(y.dtype.element_ty), mask=col < cols)
+        result = _normalized(h, total, cols, eps, y.dtype.element_ty == tl.float32) * gain
+        tl.store(y + col, result.to(y.dtype.element_ty), mask=col < cols)
 
 
 def rmsnorm(

@@ -74,10 +74,11 @@ def choose(cols: int, dtype: torch.dtype, aligned: bool) -> Variant:
     packs = cols // width
     if cols <= 32 * WARP_HELD:
         return Variant(dtype, width, power_of_two(-(-packs // 32)), 32)
-    threads = max(64, power_of_two(-(-cols // HELD)))
+    held = HELD if width > 1 else HELD // 2  # single elements need more registers for their addresses
+    threads = max(64, power_of_two(-(-cols // held)))
     if threads > THREADS_MAX:
         return Variant(dtype, width, 0, THREADS_MAX)
-    return Variant(dtype, width, HELD // width, threads)
+    return Variant(dtype, width, held // width, threads)
 
 
 @lru_cache(maxsize=256)
@@ -99,23 +100,29 @@ def arch_of(device: int) -> str:
     return f"sm_{major}{minor}" + ("a" if (major, minor) in ((9, 0), (10, 0)) else "")
 
 
+def check(error: driver.CUresult) -> None:
+    """Raise RuntimeError for a failed driver call."""
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"CUDA driver: {error.name}")
+
+
 @lru_cache(maxsize=256)
 def loaded(device: int, variant: Variant) -> Kernel:
     """The kernel of one variant, ready to launch on `device`; a streamed one may use all of the shared memory."""
     kernel = build(arch_of(device), variant).get_kernel(variant.expression)
     if variant.count == 0:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        (error,) = driver.cuKernelSetAttribute(attribute, keep_bytes(device), kernel.handle, driver.CUdevice(device))
-        if error != driver.CUresult.CUDA_SUCCESS:
-            raise RuntimeError(f"cuKernelSetAttribute: {error.name}")
+        check(*driver.cuKernelSetAttribute(attribute, keep_bytes(device), kernel.handle, driver.CUdevice(device)))
     return kernel
 
 
 @lru_cache(maxsize=16)
 def keep_bytes(device: int) -> int:
     """Dynamic shared memory of a streamed block: all that a block may have, less room for its static part."""
-    limit: int = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return limit - 1024
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    error, limit = driver.cuDeviceGetAttribute(attribute, driver.CUdevice(device))
+    check(error)
+    return int(limit) - 1024
 
 
 @lru_cache(maxsize=256)

@@ -8,13 +8,13 @@
 # ///
 """Softmax over the last axis in TileLang.
 
-Tensors are seen as (rows, groups, width), where `width` neighbouring columns are one 16-byte vector: the compiler can then
-prove that vectors are aligned, although both sizes are dynamic. A row that fits in registers is read once. Longer rows
-are read twice, with a running maximum and sum per group in the first pass. Odd sizes and pointers have width 1.
+Tensors are seen as (rows, groups, width), where `width` neighbouring columns are one 16-byte vector: so the compiler
+can prove that vectors are aligned, although both sizes are dynamic. A row that fits in registers is read once. Longer
+rows are read twice, with a running maximum and sum per group in the first pass. Odd sizes and pointers have width 1.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import tilelang
@@ -117,7 +117,7 @@ def row_program(dtype: str, width: int) -> Any:
     return softmax_row
 
 
-@lru_cache(maxsize=None)
+@cache
 def _build(dtype: torch.dtype, width: int, block: int, target: str) -> Any:
     """The compiled kernel for rows of at most `block` columns, or of any length where `block` is 0."""
     name = str(dtype).removeprefix("torch.")

@@ -13,6 +13,8 @@ A longer row is read twice: the first pass keeps a running maximum and sum for e
 the second pass runs backwards, so that it begins with what the first has just left in the L2 cache.
 """
 
+# ruff: noqa: N803 (compile-time parameters are in capitals)
+
 import torch
 import triton
 import triton.language as tl
@@ -62,7 +64,7 @@ def softmax_row(x, y, cols, CHUNK: tl.constexpr, GROUP: tl.constexpr):  # type: 
     top = tl.max(peak, axis=0)
     scale = tl.sum(tl.where(total == 0.0, 0.0, total * tl.exp(peak - top)), axis=0)
     chunks = tl.cdiv(cols, CHUNK)
-    for step in range(0, chunks):
+    for step in range(chunks):
         col = (chunks - 1 - step) * CHUNK + within
         values = tl.load(x + col, mask=col < cols, other=float("-inf")).to(tl.float32)
         result = tl.exp(values - top) / scale

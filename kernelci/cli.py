@@ -1,0 +1,155 @@
+"""The command line: verbs only. Each parses, calls one function, prints, and gives the exit code."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kernelci
+
+FOLDER = click.Path(path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(kernelci.__version__, prog_name="kernelci")
+@click.option("--root", type=FOLDER, default=Path(), show_default=".", help="The project's root folder.")
+@click.pass_context
+def cli(context: click.Context, root: Path) -> None:
+    """CI for GPU kernels: compile, check, time and explain every kernel, and trust none of them.
+
+    Exit codes: 0 all passed, 1 a kernel failed, 2 configuration, 3 nothing to do, 4 the runner is broken, 70 a bug.
+    """
+    context.obj = root
+
+
+def _climbing(function: Any) -> Any:
+    """The options that `run` and `compile` share."""
+    for option in reversed(
+        (
+            click.argument("kernels", nargs=-1),
+            click.option("--target", "targets", multiple=True, help="Only these targets, for example sm_90a."),
+            click.option("--out", type=FOLDER, help="Folder for the report and its artifacts."),
+            click.option("--json", "as_json", is_flag=True, help="Print results.json instead of the table."),
+            click.option("--all-configs", is_flag=True, help="Compile every case and tuning configuration."),
+            click.option("--jobs", type=int, help="Compile processes at once; 0: one per core."),
+            click.pass_obj,
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@cli.command()
+@_climbing
+@click.option("--rungs", default="", help="Only these rungs, comma-separated, and those that they stand on.")
+@click.option("--case", default="", help="Only the case of this name.")
+@click.option("--draw", default="", help="Only this draw, for example outliers:0.")
+@click.option("--seed", default="", help="The run's seed in hexadecimal, to repeat an earlier run's draws.")
+@click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
+def run(root: Path, rungs: str, **options: Any) -> int:
+    """Climb the ladder with the given KERNELS (names, wildcards, references or files); all without one."""
+    wanted = tuple(part.strip() for part in rungs.split(",") if part.strip())
+    return _climb(root, wanted, **options)
+
+
+@cli.command(name="compile")
+@_climbing
+def compile_(root: Path, **options: Any) -> int:
+    """Compile the given KERNELS for their targets, without a GPU, and dump IR, PTX, SASS and CUBIN."""
+    return _climb(root, ("precheck", "compile", "dump"), **options)
+
+
+def _climb(root: Path, rungs: tuple[str, ...], **options: Any) -> int:
+    from kernelci import results
+    from kernelci.climbing import climb
+    from kernelci.reporters import console
+
+    as_json = options.pop("as_json")
+    with contextlib.nullcontext() if as_json else console.Live() as live:
+        report, out = climb(root, rungs, live, **options)
+    if as_json:
+        click.echo(results.encode(report), nl=False)
+    else:
+        console.show(report, out)
+    return report.exit_code
+
+
+@cli.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@click.pass_obj
+def list_(root: Path, as_json: bool) -> int:
+    """List the kernels and what their cards say."""
+    from kernelci import listing
+
+    rows, code = listing.rows(root)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        click.echo(listing.table(rows))
+    return code
+
+
+@cli.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--format", "format_", default="console", help="console, markdown, junit or json.")
+@click.option("--output", type=FOLDER, help="Write to this file instead of standard output.")
+@click.pass_obj
+def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
+    """Render the report in FOLDER (or a results.json) again."""
+    from kernelci import reporters, results
+
+    found = results.read(folder)
+    rendered = reporters.render(format_, found, root)
+    if output is not None:
+        output.write_text(rendered, encoding="utf-8")
+    else:
+        click.echo(rendered, nl=not rendered.endswith("\n"))
+    return 0
+
+
+@cli.command()
+@click.argument("kernel")
+@click.option("--target", default="sm_90a", show_default=True)
+@click.pass_obj
+def watch(root: Path, kernel: str, target: str) -> int:
+    """On each save of KERNEL: precheck, compile and, for Triton, an interpreter check."""
+    from kernelci.watching import watch as start
+
+    return start(root, kernel, target)
+
+
+@cli.command()
+@click.argument("name", metavar="REFERENCE/NAME")
+@click.option("--backend", required=True, help="triton, tilelang, cutedsl or cuda.")
+@click.pass_obj
+def new(root: Path, name: str, backend: str) -> int:
+    """Write a kernel that already passes precheck and compile."""
+    from kernelci.starting import create
+
+    for path in create(root, name, backend):
+        click.echo(f"wrote {path}")
+    click.echo(f"next: kernelci watch {name}")
+    return 0
+
+
+@cli.command()
+@click.pass_obj
+def doctor(root: Path) -> int:
+    """Say what this machine can and can't do, and why."""
+    from kernelci.doctor import examine, table
+
+    checks = examine(root)
+    click.echo(table(checks))
+    return 4 if any(check.essential and not check.passed for check in checks) else 0
+
+
+@cli.command()
+@click.argument("code", required=False)
+def explain(code: str | None) -> int:
+    """Explain a reason or an error by its CODE, and the next step; without one, list them."""
+    from kernelci import explaining
+
+    click.echo(explaining.text(code))
+    return 0

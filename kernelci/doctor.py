@@ -1,0 +1,161 @@
+"""What `doctor` finds out: what this machine can and can't do, and what to do about it."""
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci import backends, catalog, config
+from kernelci.errors import KernelciError
+
+# What each backend's kernels need, by module; `kernelci[NAME]` installs it.
+MODULES = {
+    "triton": ("torch", "triton"),
+    "tilelang": ("torch", "tilelang"),
+    "cutedsl": ("torch", "cutlass"),
+    "cuda": ("torch", "cuda.core"),
+}
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at. `essential`: without it nothing works here."""
+
+    name: str
+    passed: bool
+    found: str
+    next_step: str = ""
+    essential: bool = False
+
+
+def examine(root: Path) -> list[Check]:
+    """All checks, in the order in which a run meets them."""
+    return [*_project(root.resolve()), *_backends(), _tools(), _gpu(), _cache(root.resolve()), _isolation()]
+
+
+def _project(root: Path) -> list[Check]:
+    try:
+        options = config.load(root)
+        found = catalog.scan(root, options)
+    except KernelciError as error:
+        return [Check("project", False, error.message, error.hint, essential=True)]
+    broken = [kernel for kernel in found.kernels if kernel.card is None]
+    text = f"{len(found.kernels)} kernels, {len(found.references)} references"
+    checks = [
+        Check(
+            "project",
+            bool(found.kernels),
+            text,
+            "" if found.kernels else "kernelci new REFERENCE/NAME --backend triton",
+        )
+    ]
+    checks += [
+        Check("card", False, f"{kernel.path.name}: {kernel.error}", "kernelci explain card") for kernel in broken
+    ]
+    return checks + [_reference(path) for path in found.references.values()]
+
+
+def _reference(path: Path) -> Check:
+    """Import a reference and ask it for its cases, where torch is installed."""
+    if importlib.util.find_spec("torch") is None:
+        return Check(f"reference {path.stem}", False, "not imported: torch is missing", "pip install 'kernelci[gpu]'")
+    from kernelci.reference import ReferenceFailed, load
+
+    try:
+        cases = load(path).cases()
+    except ReferenceFailed as error:
+        return Check(f"reference {path.stem}", False, str(error), "kernelci explain reference")
+    checks = sum(case.kind == "check" for case in cases)
+    return Check(f"reference {path.stem}", checks > 0, f"{checks} check and {len(cases) - checks} bench cases")
+
+
+def _backends() -> list[Check]:
+    checks = []
+    for name in backends.names():
+        missing = [module for module in MODULES.get(name, ()) if not _has(module)]
+        versions = ", ".join(filter(None, (_version(package) for package in backends.get(name).DISTRIBUTIONS)))
+        found = f"missing: {', '.join(missing)}" if missing else versions
+        checks.append(
+            Check(f"backend {name}", not missing, found, f"pip install 'kernelci[{name}]'" if missing else "")
+        )
+    return checks
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _version(distribution: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _tools() -> Check:
+    from kernelci.workbench import cubin
+
+    found = {name: cubin.tools(name)[:1] for name in ("cuobjdump", "nvdisasm")}
+    missing = [name for name, paths in found.items() if not paths]
+    if missing:
+        return Check("disassembly", False, f"missing: {', '.join(missing)}", "pip install 'kernelci[triton]'")
+    return Check("disassembly", True, ", ".join(paths[0] for paths in found.values()))
+
+
+def _gpu() -> Check:
+    if not any(Path("/dev").glob("nvidia[0-9]*")):
+        step = "compile and (for Triton) the interpreter work without one; everything else needs a GPU host"
+        return Check("GPU", False, "no /dev/nvidia*", step)
+    from kernelci.workbench.device import find
+
+    device = find()
+    if not device.is_gpu:
+        return Check(
+            "GPU",
+            False,
+            "torch sees no GPU although /dev/nvidia* is there",
+            "install a CUDA build of torch that fits the driver",
+        )
+    return Check("GPU", True, f"{device.name}, {device.target}, driver {device.driver or 'unknown'}")
+
+
+def _cache(root: Path) -> Check:
+    try:
+        folder = config.cache_folder(config.load(root))
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, KernelciError) as error:
+        return Check("cache", False, str(error), "set cache in [tool.kernelci]", essential=True)
+    free = shutil.disk_usage(folder).free
+    writable = os.access(folder, os.W_OK)
+    return Check(
+        "cache",
+        writable,
+        f"{folder}, {free / 2**30:.1f} GiB free",
+        "" if writable else "set cache in [tool.kernelci]",
+        essential=True,
+    )
+
+
+def _isolation() -> Check:
+    return Check(
+        "isolation",
+        False,
+        "a process of its own per kernel; no sandbox yet",
+        "run only kernels that you would run yourself, or use a throw-away machine",
+    )
+
+
+def table(checks: list[Check]) -> str:
+    """One line per check, with what to do where it failed."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        lines.append(f"{'yes' if check.passed else 'NO ':<3}  {check.name:<{width}}  {check.found}")
+        if check.next_step:
+            lines.append(f"{'':5}{'':<{width}}  → {check.next_step}")
+    return "\n".join(lines)

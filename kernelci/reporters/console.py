@@ -1,0 +1,263 @@
+"""The terminal: progress while the ladder is climbed, and the final report. Whatever came from the kernel is inert."""
+
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as Region
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kernelci import digest, inert, units
+from kernelci.model import Report, RungResult
+from kernelci.reasons import REASONS, Outcome
+from kernelci.reporters import Context
+
+LOG_LINES = 20
+MESSAGE_LINES = 40
+STOPS = 50
+NAMES = 6
+RUNGS = 12
+NOTES = 10
+_LOOK = {
+    Outcome.PASSED: ("✓ passed", "green"),
+    Outcome.FAILED: ("✗ FAILED", "bold red"),
+    Outcome.SKIPPED: ("- skipped", "dim"),
+    Outcome.BROKEN: ("! BROKEN", "bold magenta"),
+    Outcome.INVALID: ("? INVALID", "bold yellow"),
+}
+
+
+class Named(Protocol):
+    """What progress needs of a kernel."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+
+
+def render(report: Report, context: Context) -> str:
+    """The final report as text, with colours where the context asks for them."""
+    buffer = io.StringIO()
+    _print(report, context.folder, _console(buffer, context.width, context.color))
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def show(report: Report, folder: Path | str = "", stream: IO[str] | None = None) -> None:
+    """Print the final report in the terminal's own width and colours; never fails on a narrow encoding."""
+    stream = stream or sys.stdout
+    own = Console(file=stream)
+    context = Context(folder=str(folder), width=own.width, color=own.is_terminal and not own.no_color)
+    stream.write(encodable(render(report, context), stream))
+    stream.flush()
+
+
+def encodable(text: str, stream: IO[str]) -> str:
+    """The text with `?` for what the stream's encoding lacks."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def _console(stream: IO[str], width: int, color: bool) -> Console:
+    return Console(
+        file=stream,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )
+
+
+def _print(report: Report, folder: str, console: Console) -> None:
+    stops = digest.stops(report)
+    console.print(_verdict(report))
+    if report.kernels:
+        console.print()
+        console.print(_ladder([(kernel.name, kernel.rungs) for kernel in report.kernels]))
+    for stop in stops[:STOPS]:
+        console.print()
+        console.print(_stop(stop))
+    if len(stops) > STOPS:
+        console.print(Text(f"\nand {len(stops) - STOPS:,} more in results.json"))
+    console.print(_skipped(report))
+    console.print(_footer(report, folder))
+
+
+def _verdict(report: Report) -> RenderableType:
+    found = digest.verdict(report)
+    text = Text.assemble(
+        (f"{found.outcome.value}", _LOOK[found.outcome][1]), ("  " + inert.line(found.sentence), "bold")
+    )
+    alone = found.outcome is Outcome.SKIPPED  # else each stop says what comes next
+    return Group(text, _field("next", found.next_step)) if alone else text
+
+
+def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
+    """A line per kernel, a column per rung; symbol and word, so that it reads without colour."""
+    climbs = [(name, {rung.rung: rung.outcome for rung in rungs}) for name, rungs in kernels]
+    names = tuple(dict.fromkeys(rung for _, rungs in climbs for rung in rungs))[:RUNGS]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("kernel", overflow="fold")
+    for name in names:
+        table.add_column(Text(inert.line(name)), no_wrap=len(names) <= 8)
+    for kernel, rungs in climbs:
+        table.add_row(Text(inert.line(kernel)), *(_cell(rungs.get(name)) for name in names))
+    return table
+
+
+def _cell(outcome: Outcome | None) -> Text:
+    return Text("…", style="dim") if outcome is None else Text(*_LOOK[outcome])
+
+
+def _field(label: str, text: str, style: str = "") -> RenderableType:
+    """`label  text`, with the text's own lines kept under each other."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True, min_width=9)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label), Text(text, style=style))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _stop(stop: digest.Stop) -> RenderableType:
+    found, reason = stop.finding, REASONS[stop.finding.reason]
+    word, style = _LOOK[stop.rung.outcome]
+    name, rung = inert.line(stop.kernel.name), inert.line(stop.rung.rung)
+    parts: list[RenderableType] = [
+        Text.assemble((word, style), (f"  {name} at {rung}: {reason.title}", "bold"), (f"  [{found.reason}]", "dim"))
+    ]
+    if found.file:
+        parts.append(_field("file", inert.line(found.file) + (f":{found.line}" if found.line else "")))
+    if stop.row:
+        parts.append(_field("case", inert.line(digest.place(stop.row))))
+    parts.append(_field("message", inert.head(found.message, MESSAGE_LINES)))
+    if stop.others:
+        parts.append(_field("also", listed([inert.line(digest.place(row)) for row in stop.others])))
+    if found.log:
+        parts.append(Padding(Text("the kernel's own output (untrusted), last lines:", style="dim"), (0, 0, 0, 2)))
+        parts.append(_quoted(inert.tail(found.log, LOG_LINES)))
+    if command := digest.reproduce(found):
+        parts.append(_field("reproduce", command, "bold"))
+    parts.append(_field("next", reason.next_step))
+    return Group(*parts)
+
+
+def _quoted(text: str) -> RenderableType:
+    """Each line behind a bar; what wraps stays to the right of it, so that no line can pass for one of ours."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold", style="dim")
+    for line in text.split("\n"):
+        grid.add_row("│", Text(line))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def listed(names: list[str], limit: int = NAMES) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def _skipped(report: Report) -> RenderableType:
+    groups = digest.skipped(report)
+    if not groups:
+        return Group()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("skipped because", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    table.add_column("next", overflow="fold")
+    for group in groups:
+        reason = REASONS[group.reason]
+        table.add_row(Text(reason.title), Text(_what(group)), Text(reason.next_step, style="dim"))
+    return Group(Text(), table)
+
+
+def _what(group: digest.Skipped) -> str:
+    parts = [inert.line(rung) for rung in group.rungs]
+    if group.cases:
+        parts.append(f"{group.cases:,} case{'' if group.cases == 1 else 's'}")
+    what = f"{listed(parts)} of {listed([inert.line(name) for name in group.kernels], 3)}"
+    return f"{what}\n{listed([inert.line(message) for message in group.messages], 1)}"
+
+
+def _footer(report: Report, folder: str) -> RenderableType:
+    where = report.environment
+    parts = (where.gpu or "no GPU", where.machine, f"Python {where.python}", where.isolation)
+    lines = [Text(), Text(inert.line(" · ".join(part for part in parts if part)), style="dim")]
+    lines += [Text(f"note: {inert.line(note)}") for note in report.notes]
+    remarks = digest.notes(report, rows=False)
+    lines += [Text(f"note: {_remark(note)}", style="dim") for note in remarks[:NOTES]]
+    if len(remarks) > NOTES:
+        lines.append(Text(f"and {len(remarks) - NOTES:,} more notes in results.json", style="dim"))
+    if folder:
+        lines.append(Text(f"report: {inert.line(folder)} ({units.elapsed(report.duration_s)})"))
+    return Group(*lines)
+
+
+def _remark(note: digest.Note) -> str:
+    names = listed([inert.line(name) for name in note.kernels], 3)
+    return f"{names} at {inert.line(note.rung)}: {inert.line(note.text)}"
+
+
+class Live:
+    """The ladder's progress: `Live()(kernel, result)` after each rung.
+
+    A table that renews itself on a terminal, from the first result until `close` (or the end of a `with`); elsewhere
+    one plain line per result: `softmax/triton  compile  PASSED  7.8 s  9 rows`.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(markup=False, emoji=False, highlight=False)
+        self._region: Region | None = None
+        self._climbs: dict[str, list[RungResult]] = {}
+
+    def __call__(self, kernel: Named, result: RungResult) -> None:
+        """Show one more result."""
+        if not self._console.is_terminal:
+            self._console.file.write(encodable(plain(kernel.name, result) + "\n", self._console.file))
+            self._console.file.flush()
+            return
+        self._climbs.setdefault(kernel.name, []).append(result)
+        if self._region is None:
+            self._region = Region(console=self._console, transient=True, auto_refresh=False)
+            self._region.start()
+        self._region.update(self._table(), refresh=True)
+
+    def _table(self) -> Table:
+        """The kernels that fit on the screen, the latest of them."""
+        room = max(self._console.height - 3, 1)
+        return _ladder(list(self._climbs.items())[-room:])
+
+    def close(self) -> None:
+        """Take the table off the terminal; the final report shows all of it."""
+        if self._region is not None:
+            self._region.stop()
+            self._region = None
+
+    def __enter__(self) -> Self:
+        """Nothing is shown before the first result."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Leave the terminal clean, also after an error."""
+        self.close()
+
+
+def plain(kernel: str, result: RungResult) -> str:
+    """One result on one line, for logs."""
+    parts = [inert.line(kernel), inert.line(result.rung), result.outcome.value]
+    if result.outcome is not Outcome.SKIPPED:
+        parts.append(units.elapsed(result.duration_s))
+    if result.rows:
+        parts.append(f"{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}")
+    if result.finding is not None:
+        parts.append(REASONS[result.finding.reason].title)
+    return "  ".join(parts)

@@ -1,0 +1,225 @@
+"""Markdown for GitHub: the comment that a maintainer reads in ten seconds, and the job's summary with more of the same.
+
+Both come from report_templates/. Every value that a template prints is escaped unless a filter of `kernelci.inert`
+made it. A page over its size limit is made again with less in it, the least important first; no bytes are ever cut.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+from msgspec import Struct
+
+from kernelci import digest, inert, resources, units
+from kernelci.errors import ConfigError
+from kernelci.model import KernelReport, Report
+from kernelci.reasons import REASONS, Outcome
+from kernelci.reporters import Context
+
+# GitHub's limits, counted here in bytes of UTF-8, which are never fewer than its characters.
+LIMITS = {"comment": 65_536, "summary": 2**20}
+MARKER = "<!-- kernelci:report -->"
+RUNGS = 12
+NOTES = 60
+SYMBOLS = {
+    Outcome.PASSED: "✅",
+    Outcome.FAILED: "❌",
+    Outcome.SKIPPED: "➖",
+    Outcome.BROKEN: "💥",
+    Outcome.INVALID: "❓",
+}
+
+
+class Level(Struct, frozen=True):
+    """How much a page holds."""
+
+    tables: bool = True  # folded tables
+    passed: bool = True  # lines of kernels and cases that passed
+    logs: bool = True
+    stops: int = 25
+    kernels: int = 400
+    lines: int = 400  # of a table
+    message: int = 40  # lines of a message
+    details: bool = True  # skipped, notes, environment
+
+
+LEVELS: dict[str, tuple[Level, ...]] = {
+    "comment": (
+        Level(),
+        Level(tables=False),
+        Level(tables=False, passed=False),
+        Level(tables=False, passed=False, logs=False),
+        Level(tables=False, passed=False, logs=False, stops=12, kernels=100, lines=100),
+        Level(tables=False, passed=False, logs=False, stops=6, kernels=50, lines=50, message=20),
+        Level(tables=False, passed=False, logs=False, stops=3, kernels=20, lines=20, message=10),
+        Level(tables=False, passed=False, logs=False, stops=1, kernels=5, lines=0, message=5, details=False),
+    ),
+}
+LEVELS["summary"] = (Level(stops=200, kernels=2000, lines=4000), *LEVELS["comment"])
+
+
+class Facts(Struct, frozen=True):
+    """What every level chooses from, computed once."""
+
+    verdict: digest.Verdict
+    rungs: tuple[str, ...]
+    stops: tuple[digest.Stop, ...]
+    skipped: tuple[digest.Skipped, ...]
+    notes: tuple[digest.Note, ...]
+    errors: tuple[digest.Table, ...]
+    resources: tuple[digest.Table, ...]
+
+    @classmethod
+    def of(cls, report: Report) -> "Facts":
+        """The digest of a report."""
+        tables = digest.tables(report)
+        return cls(
+            digest.verdict(report),
+            digest.rung_names(report),
+            digest.stops(report),
+            digest.skipped(report),
+            digest.notes(report),
+            tuple(digest.worst_lines(table) for table in tables if digest.is_errors(table)),
+            tuple(table for table in tables if not digest.is_errors(table)),
+        )
+
+
+def render(report: Report, context: Context) -> str:
+    """The page that the context asks for, within its limit. Raises ConfigError for a template that is wrong."""
+    template = _template(context.page, context.root)
+    facts = Facts.of(report)
+    for level in LEVELS[context.page]:
+        page = _filled(template, view(report, facts, level, context.folder))
+        if len(page.encode()) <= LIMITS[context.page]:
+            return page
+    return _bare(report)
+
+
+def _bare(report: Report) -> str:
+    """What is always short enough."""
+    found = digest.verdict(report)
+    return f"{MARKER}\n## {SYMBOLS[found.outcome]} {inert.prose(found.sentence)}\n\nAll of it is in results.json.\n"
+
+
+def _template(page: str, root: Path | None) -> jinja2.Template:
+    folders = resources.template_folders(root)
+    environment = SandboxedEnvironment(
+        loader=jinja2.FileSystemLoader(folders),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_finalize,
+    )
+    environment.filters |= {
+        "code": inert.code,
+        "codes": inert.codes,
+        "fence": inert.fence,
+        "head": inert.head,
+        "tail": inert.tail,
+        "line": inert.line,
+        "ours": inert.ours,
+        "metric": lambda found: units.metric(found) if found is not None else "",
+        "elapsed": units.elapsed,
+        "place": digest.place,
+        "reproduce": digest.reproduce,
+        "symbol": SYMBOLS.__getitem__,
+        "reason": REASONS.__getitem__,
+    }
+    try:
+        return environment.get_template(f"{page}.md.j2")
+    except jinja2.TemplateError as error:
+        raise _wrong(error) from error
+
+
+def _finalize(value: Any) -> str:
+    """What a template prints: escaped, unless it was made by one of our filters."""
+    if isinstance(value, inert.Safe):
+        return value
+    return inert.prose("" if value is None else str(value))
+
+
+def _filled(template: jinja2.Template, values: dict[str, Any]) -> str:
+    try:
+        page = template.render(values)
+    except jinja2.TemplateError as error:
+        raise _wrong(error) from error
+    return "\n".join(_without_double_blanks(page.split("\n"))).strip("\n") + "\n"
+
+
+def _without_double_blanks(lines: list[str]) -> Iterator[str]:
+    """Partials that print nothing leave blank lines; those within fences stay."""
+    fence, before = "", "?"
+    for line in lines:
+        ticks = line[: len(line) - len(line.lstrip("`"))]
+        if len(ticks) >= 3 and (not fence or line == fence):
+            fence = "" if fence else ticks
+        if fence or line or before:
+            yield line
+        before = line
+
+
+def _wrong(error: jinja2.TemplateError) -> ConfigError:
+    where = f"{error.filename}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
+    return ConfigError(f"report template: {where}{error}", hint="compare it with ours in report_templates/")
+
+
+def view(report: Report, facts: Facts, level: Level, folder: str = "") -> dict[str, Any]:
+    """The names that a template can use, with as much in them as the level allows."""
+    kernels = _kernels(report, level)
+    return {
+        "marker": inert.Safe(MARKER),
+        "report": report,
+        "folder": folder,
+        "level": level,
+        "verdict": facts.verdict,
+        "rungs": facts.rungs[:RUNGS],
+        "ladder": [(kernel, {rung.rung: rung.outcome for rung in kernel.rungs}) for kernel in kernels],
+        "legend": [outcome for outcome in Outcome if outcome in _outcomes(report)],
+        "stops": facts.stops[: level.stops],
+        "skipped": facts.skipped if level.details else (),
+        "errors": [_short(table, level) for table in facts.errors],
+        "resources": [_short(table, level) for table in facts.resources] if level.tables else [],
+        "notes": facts.notes[:NOTES] if level.tables else (),
+        "more_notes": max(len(facts.notes) - NOTES, 0),
+        "artifacts": sum(len(rung.artifacts) for kernel in report.kernels for rung in kernel.rungs),
+        "left_out": _left_out(report, facts, level, len(kernels)),
+    }
+
+
+def _kernels(report: Report, level: Level) -> list[KernelReport]:
+    """The kernels of the ladder's table; where not all fit, those that did not pass come first."""
+    found = [kernel for kernel in report.kernels if level.passed or kernel.outcome is not Outcome.PASSED]
+    if len(found) <= level.kernels:
+        return found
+    return sorted(found, key=lambda kernel: kernel.stopped_at is None)[: level.kernels]
+
+
+def _outcomes(report: Report) -> set[Outcome]:
+    return {rung.outcome for kernel in report.kernels for rung in kernel.rungs}
+
+
+def _short(table: digest.Table, level: Level) -> dict[str, Any]:
+    """A table with as many lines as the level allows, those that did not pass first."""
+    order = sorted(range(len(table.lines)), key=lambda index: table.outcomes[index] is Outcome.PASSED)
+    if not level.passed:
+        order = [index for index in order if table.outcomes[index] is not Outcome.PASSED]
+    kept = order[: level.lines]
+    lines = [(table.outcomes[index], *table.lines[index]) for index in kept]
+    return {"rung": table.rung, "columns": table.columns, "lines": lines, "more": len(table.lines) - len(kept)}
+
+
+def _left_out(report: Report, facts: Facts, level: Level, kernels: int) -> list[str]:
+    """What this page lacks, in words; empty where it holds everything."""
+    stops, rungs = len(facts.stops) - level.stops, len(facts.rungs) - RUNGS
+    facts_of_length = (
+        (not level.tables, "folded tables"),
+        (kernels < len(report.kernels), f"{len(report.kernels) - kernels:,} kernels of the ladder"),
+        (not level.logs, "logs"),
+        (stops > 0, f"{stops:,} lesser failures"),
+        (rungs > 0, f"{rungs:,} more rungs"),
+        (not level.details, "skipped rungs and environment"),
+    )
+    return [text for holds, text in facts_of_length if holds]

@@ -1,0 +1,65 @@
+"""What `new` writes: a kernel that already passes precheck and compile, and says what is left to do."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from kernelci import backends, catalog, config
+from kernelci.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*/[A-Za-z0-9_-]+")
+
+
+def create(root: Path, name: str, backend: str) -> list[Path]:
+    """Write the files of a new kernel `REFERENCE/NAME`; their paths. Raises ConfigError, and overwrites nothing."""
+    root = root.resolve()
+    options = config.load(root)
+    reference = _checked(root, options, name, backend)
+    folder = root / options.kernels / reference.stem
+    made = {
+        folder / f"{name.partition('/')[2]}{suffix}": text for suffix, text in _rendered(reference, backend).items()
+    }
+    taken = [path for path in made if path.exists()]
+    if taken:
+        raise ConfigError(f"{taken[0].relative_to(root)} is there already", hint="choose another name")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return [path.relative_to(root) for path in made]
+
+
+def _checked(root: Path, options: config.Config, name: str, backend: str) -> Path:
+    """The reference's file."""
+    if backend not in backends.names():
+        raise ConfigError(f"no backend {backend!r}", hint=f"known: {', '.join(backends.names())}")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not REFERENCE/NAME", hint="for example softmax/mine")
+    (root / options.kernels).mkdir(parents=True, exist_ok=True)
+    references = catalog.scan(root, options).references
+    reference = name.partition("/")[0]
+    if reference not in references:
+        known = ", ".join(references) or f"none; write {options.references}/{reference}.py first"
+        raise ConfigError(f"no reference {reference!r}", hint=f"known: {known}")
+    return references[reference]
+
+
+def _rendered(path: Path, backend: str) -> dict[str, str]:
+    """The starter's files by suffix: `.py`, and for CUDA C++ a `.cu`."""
+    from jinja2 import Environment, StrictUndefined
+
+    from kernelci.reference import ReferenceFailed, load
+    from kernelci.workbench.builder import call_of
+
+    try:
+        reference = load(path)
+        call = call_of(reference, reference.cases()[0])
+    except ReferenceFailed as error:
+        raise ConfigError(str(error), code="reference") from error
+    values = {"reference": reference.name, "inputs": list(call.arguments), "outputs": list(call.outputs)}
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    folder = files("kernelci") / "data" / "starters"
+    return {
+        suffix: environment.from_string(template.read_text(encoding="utf-8")).render(values)
+        for suffix in (".py", ".cu")
+        if (template := folder / f"{backend}{suffix}.j2").is_file()
+    }

@@ -1,0 +1,113 @@
+import io
+import re
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from kernelci.model import Environment, Finding, KernelReport, Report, RungResult
+from kernelci.reasons import Outcome
+from kernelci.reporters import Context, console
+
+
+class Stream(io.TextIOWrapper):
+    """A file in a narrow encoding, as a terminal of another language has."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="ascii")
+
+    def text(self) -> str:
+        self.flush()
+        return self.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+
+
+def test_a_result_is_one_plain_line_where_there_is_no_terminal(reports: ModuleType) -> None:
+    buffer = io.StringIO()
+
+    with console.Live(Console(file=buffer)) as live:
+        live(reports.kernel("softmax/triton"), reports.compiled(*["sm_90a"] * 9))
+
+    assert "softmax/triton  compile  PASSED  7.8 s  9 rows\n" == buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rung", "expected"),
+    [
+        (RungResult("run", Outcome.SKIPPED, finding=Finding("no-gpu", "no GPU")), "a/b  run  SKIPPED  needs a GPU"),
+        (
+            RungResult("run", Outcome.FAILED, 3.0, Finding("hang", "x")),
+            "a/b  run  FAILED  3.0 s  did not return before the deadline",
+        ),
+        (RungResult("dump", Outcome.PASSED, 0.1), "a/b  dump  PASSED  0.1 s"),
+    ],
+)
+def test_plain_lines_say_why(rung: RungResult, expected: str) -> None:
+    assert expected == console.plain("a/b", rung)
+
+
+def test_progress_on_a_terminal_is_a_table_that_goes_away(reports: ModuleType) -> None:
+    buffer = io.StringIO()
+    terminal = Console(file=buffer, force_terminal=True, width=80, height=10, color_system=None, _environ={})
+
+    with console.Live(terminal) as live:
+        for number in range(30):
+            live(reports.kernel(f"a/k{number}"), reports.compiled("sm_90a"))
+        shown = buffer.getvalue()
+
+    assert "✓ passed" in shown
+    assert "a/k29" in shown
+    assert "\x1b[?25h" in buffer.getvalue()[len(shown) :]  # the cursor is back
+
+
+def test_a_narrow_encoding_is_no_error(reports: ModuleType) -> None:
+    stream = Stream()
+
+    console.show(reports.one_wrong(), "out", stream)
+
+    assert "? FAILED" in stream.text()
+
+
+def test_colours_only_where_they_are_asked_for(reports: ModuleType) -> None:
+    report = reports.one_wrong()
+
+    plain, coloured = (console.render(report, Context(color=color)) for color in (False, True))
+    assert "\x1b[1;31m" in coloured
+    uncoloured = re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()
+    assert plain.splitlines() == [line.rstrip() for line in uncoloured]
+
+
+@pytest.mark.parametrize("name", ["all_green", "one_wrong", "compile_error", "all_skipped", "broken"])
+def test_no_line_is_wider_than_the_terminal(name: str, reports: ModuleType) -> None:
+    for width in (60, 100):
+        lines = console.render(reports.ALL[name](), Context(width=width)).splitlines()
+
+        assert [] == [line for line in lines if len(line) > width]
+
+
+def test_many_stops_are_counted(reports: ModuleType) -> None:
+    assert "and 10 more in results.json" in console.render(reports.large(1, console.STOPS + 10), Context())
+
+
+@settings(deadline=None)
+@given(
+    st.text(max_size=80)
+    | st.sampled_from(["\x1b]8;;http://evil\x07x", "[bold]", "[/]", "\x9b2J", "\u202e", ":tada:", "[link=x]"])
+)
+def test_no_text_reaches_the_terminal_as_a_command(text: str) -> None:
+    found = Finding("crashed", text, text, 3, text, text)
+    kernel = KernelReport(text, text, text, text, text, (RungResult(text, Outcome.FAILED, 1.0, found, notes=(text,)),))
+
+    rendered = console.render(Report(1, text, text, 1.0, Environment(text, text), (kernel,), text, (text,)), Context())
+
+    assert [] == re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rendered)
+
+
+def test_markup_in_a_message_is_shown_as_it_is() -> None:
+    found = Finding("crashed", "[bold red]markup[/] :tada:")
+    kernel = KernelReport("a/b", "a", "b", "c", "d", (RungResult("run", Outcome.FAILED, 1.0, found),))
+
+    assert "[bold red]markup[/] :tada:" in console.render(
+        Report(1, "", "", 1.0, Environment("", ""), (kernel,)), Context()
+    )

@@ -1,0 +1,27 @@
+import pytest
+
+from kernelci import reporters, results
+from kernelci.errors import ConfigError
+from kernelci.reporters import Context
+
+
+def test_the_formats_are_the_files_of_the_folder() -> None:
+    assert ("console", "json", "junit", "markdown") == reporters.names()
+
+
+def test_an_unknown_format_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError) as caught:
+        reporters.get("pdf")
+
+    assert "known: console, json, junit, markdown" == caught.value.hint
+
+
+def test_json_is_the_file_on_disk(reports) -> None:
+    report = reports.one_wrong()
+
+    assert results.encode(report) == reporters.get("json").render(report, Context())
+
+
+@pytest.mark.parametrize("name", ["console", "json", "junit", "markdown"])
+def test_every_format_renders_to_text(name: str, reports) -> None:
+    assert reporters.render(name, reports.one_wrong()).endswith("\n")

@@ -1,0 +1,38 @@
+"""Errors of the tool: one message, a next step, an exit code."""
+
+import pytest
+
+from kernelci import errors
+from kernelci.reasons import REASONS
+
+KINDS = [
+    (errors.ConfigError, 2),
+    (errors.CardError, 2),
+    (errors.ReportError, 2),
+    (errors.NothingToDo, 3),
+    (errors.RunnerBroken, 4),
+    (errors.KernelciError, 70),
+]
+
+
+@pytest.mark.parametrize(("kind", "exit_code"), KINDS)
+def test_exit_code(kind: type[errors.KernelciError], exit_code: int) -> None:
+    assert exit_code == kind("text").exit_code
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS])
+def test_code_can_be_explained(kind: type[errors.KernelciError]) -> None:
+    assert kind("text").code in REASONS
+
+
+def test_rendered_with_hint() -> None:
+    error = errors.ConfigError("no folder x", hint="make it", code="no-kernels")
+    assert "error[no-kernels]: no folder x\n  next: make it" == error.rendered()
+
+
+def test_rendered_without_hint_is_one_line() -> None:
+    assert "error[runner]: gone" == errors.RunnerBroken("gone").rendered()
+
+
+def test_verdict_is_no_error_of_the_tool() -> None:
+    assert not isinstance(errors.Verdict("wrong", "text"), errors.KernelciError)

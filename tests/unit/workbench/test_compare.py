@@ -1,0 +1,234 @@
+"""The gates: an honest result passes in every dtype, careless arithmetic and wrong elements fail; metrics by formula."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from kernelci.workbench.compare import Comparison, compare, precision_of, ulp_at
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16]
+Damage = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _inputs(dtype: torch.dtype, m: int = 64, n: int = 48, k: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(7)
+    return tuple(torch.randn(shape, generator=generator).to(dtype) for shape in ((m, k), (n, k)))  # type: ignore[return-value]
+
+
+def _truth(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The product in float64, and the honest one: float32 accumulation, rounded once."""
+    return a.double() @ b.double().T, (a.float() @ b.float().T).to(a.dtype)
+
+
+def _in_blocks(a: torch.Tensor, b: torch.Tensor, step: int = 32, accumulator: torch.dtype = torch.float32) -> torch.Tensor:
+    """The product as a tiled kernel makes it: blocks along k, added up in the accumulator's dtype."""
+    total = torch.zeros(len(a), len(b), dtype=accumulator)
+    for begin in range(0, a.shape[1], step):
+        part = a[:, begin : begin + step].float() @ b[:, begin : begin + step].float().T
+        total = (total.float() + part).to(accumulator)
+    return total.to(a.dtype)
+
+
+def _tf32(values: torch.Tensor) -> torch.Tensor:
+    """Rounded to 10 bits of mantissa, as tensor cores take float32."""
+    bits = values.view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _judged(actual: torch.Tensor, dtype: torch.dtype) -> Comparison:
+    return compare("c", actual, *_truth(*_inputs(dtype)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_honest_one_passes(dtype: torch.dtype) -> None:
+    assert _judged(_truth(*_inputs(dtype))[1], dtype).passed
+
+
+@pytest.mark.parametrize("step", [16, 64, 128])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_another_order_of_summation_passes(dtype: torch.dtype, step: int) -> None:
+    assert _judged(_in_blocks(*_inputs(dtype), step=step), dtype).passed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_best_possible_passes(dtype: torch.dtype) -> None:
+    oracle, _ = _truth(*_inputs(dtype))
+    assert _judged(oracle.to(dtype), dtype).passed
+
+
+def test_tf32_for_float32_fails() -> None:
+    a, b = _inputs(torch.float32)
+    assert not _judged(_tf32(a) @ _tf32(b).T, torch.float32).passed
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_accumulation_fails(dtype: torch.dtype) -> None:
+    assert not _judged(_in_blocks(*_inputs(dtype), accumulator=dtype), dtype).passed
+
+
+def test_float16_accumulation_for_float32_fails() -> None:
+    assert not _judged(_in_blocks(*_inputs(torch.float32), accumulator=torch.float16), torch.float32).passed
+
+
+def test_truncation_instead_of_rounding_fails() -> None:
+    a, b = _inputs(torch.bfloat16)
+    exact = (a.float() @ b.float().T).view(torch.int32)
+    assert not _judged((exact & ~0xFFFF).view(torch.float32).to(torch.bfloat16), torch.bfloat16).passed
+
+
+def _one_wrong(values: torch.Tensor) -> torch.Tensor:
+    values[17, 5] += 0.05 * values.float().square().mean().sqrt().to(values.dtype) + values[17, 5].abs() * 0.05
+    return values
+
+
+def _tile_missing(values: torch.Tensor) -> torch.Tensor:
+    values[48:, 32:] = 0
+    return values
+
+
+DAMAGES: dict[str, Damage] = {
+    "one element": _one_wrong,
+    "a missing tile": _tile_missing,
+    "zeros": torch.zeros_like,
+    "a constant": lambda values: torch.full_like(values, float(values.float().mean())),
+    "the negative": lambda values: -values,
+    "rows swapped": lambda values: values.flip(0),
+    "a factor": lambda values: values * 1.02,
+    "NaN": lambda values: values.index_fill(1, torch.tensor([3]), torch.nan),
+    "infinity": lambda values: values.index_fill(0, torch.tensor([3]), torch.inf),
+    "NaN everywhere": lambda values: torch.full_like(values, torch.nan),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_damage_fails(dtype: torch.dtype, damage: str) -> None:
+    assert not _judged(DAMAGES[damage](_truth(*_inputs(dtype))[1].clone()), dtype).passed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_one_wrong_element_is_found(dtype: torch.dtype) -> None:
+    found = _judged(_one_wrong(_truth(*_inputs(dtype))[1].clone()), dtype)
+    assert [[17, 5]] == found.bad.nonzero().tolist()
+
+
+def _special(*values: float) -> torch.Tensor:
+    return torch.tensor([[1.0, 2.0, *values]])
+
+
+@pytest.mark.parametrize(
+    ("actual", "oracle", "nan_allowed", "misplaced"),
+    [
+        (torch.nan, 3.0, False, 1),
+        (torch.nan, 3.0, True, 1),
+        (3.0, torch.nan, True, 1),
+        (torch.nan, torch.nan, False, 1),
+        (torch.nan, torch.nan, True, 0),
+        (torch.inf, torch.inf, False, 0),
+        (-torch.inf, torch.inf, False, 1),
+        (torch.inf, 3.0, False, 1),
+        (3.0, -torch.inf, False, 1),
+        (torch.nan, torch.inf, True, 1),
+    ],
+)
+def test_nan_and_infinity_must_match(actual: float, oracle: float, nan_allowed: bool, misplaced: int) -> None:
+    truth = _special(oracle)
+    found = compare("y", _special(actual), truth.double(), truth, nan_allowed=nan_allowed)
+    assert (misplaced, misplaced == 0) == (found.misplaced, found.passed)
+
+
+def test_overflow_of_the_output_dtype_is_an_infinity() -> None:
+    oracle = torch.tensor([[1.0, 1e6]], dtype=torch.float64)
+    assert compare("y", oracle.to(torch.float16), oracle, oracle.to(torch.float16)).passed
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 128), (5, 0)])
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64])
+def test_empty(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    empty = torch.empty(shape, dtype=dtype)
+    assert compare("y", empty, empty.double(), empty).passed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_scalar(dtype: torch.dtype) -> None:
+    value = torch.tensor(1.5, dtype=dtype)
+    assert (True, False) == tuple(compare("y", got, value.double(), value).passed for got in (value, value * 2))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_all_zero_is_steady_and_passes(dtype: torch.dtype) -> None:
+    zeros = torch.zeros(4, 64, dtype=dtype)
+    found = compare("y", zeros, zeros.double(), zeros)
+    assert (True, True) == (found.passed, found.steady)
+
+
+def test_honest_that_lost_its_digits_is_not_steady() -> None:
+    oracle = torch.full((4, 8), 1e-12, dtype=torch.float64)
+    assert not compare("y", torch.zeros(4, 8), oracle, torch.full((4, 8), 1e-6)).steady
+
+
+def test_integers_must_be_equal() -> None:
+    truth = torch.arange(12).reshape(3, 4)
+    wrong = truth.clone()
+    wrong[2, 1] += 1
+    assert (True, False) == tuple(compare("i", got, truth, truth).passed for got in (truth, wrong))
+
+
+def test_booleans_must_be_equal() -> None:
+    truth = torch.tensor([True, False])
+    assert (True, False) == tuple(compare("b", got, truth, truth).passed for got in (truth, ~truth))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [(torch.float64, "full"), (torch.float32, "full"), (torch.bfloat16, "low"), (torch.int8, "exact"), (torch.bool, "exact")],
+)
+def test_precision_of(dtype: torch.dtype, precision: str) -> None:
+    assert precision == precision_of(dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "ulp"), [(1.0, 2.0**-10), (1.99, 2.0**-10), (2.0, 2.0**-9), (-1024, 1.0), (0.0, 2.0**-24), (1e-9, 2.0**-24)]
+)
+def test_ulp(value: float, ulp: float) -> None:
+    assert ulp == float(ulp_at(torch.tensor(value, dtype=torch.float64), torch.float16))
+
+
+def _by_formula(actual: np.ndarray, oracle: np.ndarray, eps: float) -> dict[str, float]:
+    """The seven errors in NumPy, as docs and design define them."""
+    error = np.abs(actual - oracle)
+    scale = np.maximum(np.abs(oracle), np.sqrt(np.mean(oracle**2)) * eps)
+    mse = np.mean(error**2)
+    return {
+        "max_abs": error.max(),
+        "max_rel": (error / scale).max(),
+        "mae": error.mean(),
+        "mse": mse,
+        "rmse": np.sqrt(mse),
+        "psnr": 20 * np.log10(np.abs(oracle).max() / np.sqrt(mse)),
+        "cosine": np.sum(actual * oracle) / np.sqrt(np.sum(actual**2) * np.sum(oracle**2)),
+    }
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_metrics_by_formula(dtype: torch.dtype) -> None:
+    oracle, honest = _truth(*_inputs(dtype))
+    expected = _by_formula(honest.double().numpy(), oracle.numpy(), torch.finfo(dtype).eps)
+    metrics = {metric.tag.removesuffix(":c"): metric.value for metric in compare("c", honest, oracle, honest).metrics()}
+    assert {tag: pytest.approx(value, rel=1e-9) for tag, value in expected.items()} == {tag: metrics[tag] for tag in expected}
+
+
+def test_metrics_of_an_exact_result_can_be_written() -> None:
+    ones = torch.ones(3, 4)
+    metrics = {metric.tag: metric.value for metric in compare("y", ones, ones.double(), ones).metrics()}
+    assert ("inf", 1.0, 0.0) == (metrics["psnr:y"], metrics["cosine:y"], metrics["rmse:y"])
+
+
+def test_ratio_says_how_far_beyond_the_bound() -> None:
+    oracle = torch.ones(1, 64, dtype=torch.float64)
+    actual = torch.ones(1, 64, dtype=torch.bfloat16)
+    actual[0, 3] = 1 + 4 * 2.0**-7  # four ulps, and the bound is 4 times half an ulp
+    assert math.isclose(2.0, compare("y", actual, oracle, oracle.to(torch.bfloat16)).worst_ratio)

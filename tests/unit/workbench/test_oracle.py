@@ -1,0 +1,74 @@
+"""The oracle: float64 for the truth, float32 accumulation for the honest implementation."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelci.reference import Reference, ReferenceFailed, TensorSpec, load
+from kernelci.workbench.oracle import ask, widened
+
+TEXT = """
+import torch
+seen = []
+def cases(): return ()
+def inputs(case, draw): return {}
+def outputs(case): return {}
+def reference(x, k):
+    seen.append((x.dtype, k))
+    return {body}
+"""
+
+
+def _reference(folder: Path, body: str = "x * k") -> Reference:
+    path = folder / "scale.py"
+    path.write_text(TEXT.replace("{body}", body), encoding="utf-8")
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "honest"),
+    [
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+    ],
+)
+def test_precision_of_both(tmp_path: Path, dtype: torch.dtype, honest: torch.dtype) -> None:
+    reference = _reference(tmp_path)
+    ask(reference, {"x": torch.ones(3, dtype=dtype), "k": 2}, {"y": TensorSpec((3,), "float16")})
+    assert [(torch.float64, 2), (honest, 2)] == reference._module.seen
+
+
+def test_dtypes_of_the_results(tmp_path: Path) -> None:
+    truth = ask(_reference(tmp_path), {"x": torch.ones(3), "k": 2}, {"y": TensorSpec((3,), "bfloat16")})
+    assert (torch.float64, torch.bfloat16) == (truth.oracle["y"].dtype, truth.honest["y"].dtype)
+
+
+def test_integers_stay_integers(tmp_path: Path) -> None:
+    truth = ask(_reference(tmp_path, "x.argmax().reshape(1)"), {"x": torch.arange(3.0), "k": 0}, {"i": TensorSpec((1,), "int64")})
+    assert (torch.int64, 2) == (truth.oracle["i"].dtype, int(truth.oracle["i"]))
+
+
+def test_oracle_keeps_digits_that_float32_loses(tmp_path: Path) -> None:
+    x = torch.tensor([1.0, 2.0**-30])
+    truth = ask(_reference(tmp_path, "x.sum().reshape(1)"), {"x": x, "k": 0}, {"y": TensorSpec((1,), "float32")})
+    assert (1 + 2.0**-30, 1.0) == (float(truth.oracle["y"]), float(truth.honest["y"]))
+
+
+def test_a_reference_can_not_harm_the_inputs(tmp_path: Path) -> None:
+    x = torch.ones(3, dtype=torch.float64)
+    ask(_reference(tmp_path, "x.mul_(k)"), {"x": x, "k": 5}, {"y": TensorSpec((3,), "float64")})
+    assert [1, 1, 1] == x.tolist()
+
+
+def test_widened_leaves_integers_and_scalars() -> None:
+    found = widened({"i": torch.tensor([3]), "k": 0.5, "x": torch.ones(1)}, torch.float64)
+    assert (torch.int64, 0.5, torch.float64) == (found["i"].dtype, found["k"], found["x"].dtype)
+
+
+@pytest.mark.parametrize("body", ["x[:2]", "x.sum()", "x.reshape(3, 1)"])
+def test_another_shape_is_the_references_fault(tmp_path: Path, body: str) -> None:
+    with pytest.raises(ReferenceFailed, match=r"gives y of shape .* declared is \(3,\)"):
+        ask(_reference(tmp_path, body), {"x": torch.ones(3), "k": 2}, {"y": TensorSpec((3,), "float32")})

@@ -1,0 +1,198 @@
+"""A real candidate process: however it ends, the referee learns how, and the next call finds a fresh one."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelci.errors import RunnerBroken, Verdict
+from kernelci.workbench.process import Zygote
+from kernelci.workbench.protocol import Call, Done
+from kernelci.workbench.session import Session
+
+NOTHING = Call({}, {}, {})
+MakeSession = Callable[..., Session]
+
+
+def _verdict(session: Session, call: Call = NOTHING) -> Verdict:
+    with pytest.raises(Verdict) as caught:
+        session.call(call)
+    return caught.value
+
+
+def _once(folder: Path, fault: str) -> str:
+    """A kernel that does this the first time, and works afterwards, in whichever process."""
+    flag = folder / "been-here"
+    return f"""
+        import ctypes, os, signal, sys, time
+        def f():
+            if not os.path.exists({str(flag)!r}):
+                open({str(flag)!r}, "w").close()
+                {fault}
+    """
+
+
+ENDS = [
+    ("os._exit(0)", "exited", "exit code 0"),
+    ("os._exit(7)", "exited", "exit code 7"),
+    ("sys.exit(0)", "exited", "exit code 0"),
+    ("sys.exit('enough')", "exited", "exit code 1"),
+    ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed", "SIGSEGV"),
+    ("ctypes.string_at(0)", "crashed", "SIGSEGV"),
+    ("os.abort()", "crashed", "SIGABRT"),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "out-of-memory", "SIGKILL"),
+    ("os.killpg(0, signal.SIGTERM)", "crashed", "SIGTERM"),
+    ("raise MemoryError()", "out-of-memory", "MemoryError"),
+    ("raise ValueError('no')", "raised", "ValueError: no"),
+    ("raise type('NeedsData', (Exception,), {})()", "raised", "NeedsData"),
+    ("raise KeyboardInterrupt", "exited", "exit code 1"),
+]
+
+
+@pytest.mark.parametrize(("fault", "reason", "said"), ENDS)
+def test_end(session: MakeSession, tmp_path: Path, fault: str, reason: str, said: str) -> None:
+    verdict = _verdict(session(_once(tmp_path, fault)))
+    assert (reason, True) == (verdict.reason, said in verdict.message)
+
+
+@pytest.mark.parametrize("fault", [fault for fault, _, _ in ENDS])
+def test_next_call_finds_a_process_that_works(session: MakeSession, tmp_path: Path, fault: str) -> None:
+    made = session(_once(tmp_path, fault))
+    _verdict(made)
+    assert Done() == made.call(NOTHING)
+
+
+@pytest.mark.parametrize("wait", ["time.sleep(1000)", "import re; re.match('(a+)+b', 'a' * 64)"])
+def test_hang(session: MakeSession, tmp_path: Path, wait: str) -> None:
+    made = session(_once(tmp_path, wait), call_s=1.0)
+    verdict = _verdict(made)
+    assert ("hang", "no answer within 1 s") == (verdict.reason, verdict.message)
+
+
+def test_call_after_a_hang(session: MakeSession, tmp_path: Path) -> None:
+    made = session(_once(tmp_path, "time.sleep(1000)"), call_s=10.0)
+    made._limits.call_s = 0.5
+    _verdict(made)
+    made._limits.call_s = 30.0
+    assert Done() == made.call(NOTHING)
+
+
+def test_last_words_are_kept(session: MakeSession) -> None:
+    verdict = _verdict(session("import os\ndef f():\n    print('x' * 20_000, flush=True)\n    os.write(2, b'the end')\n    os._exit(3)\n"))
+    assert (True, 8000) == (verdict.log.endswith("the end"), len(verdict.log))
+
+
+def test_an_exception_names_file_and_line(session: MakeSession) -> None:
+    verdict = _verdict(session("def f():\n    x = 1\n    return g(x)\ndef g(x):\n    return x / 0\n"))
+    assert ("kernel0.py", 5, True) == (Path(verdict.file).name, verdict.line, "ZeroDivisionError" in verdict.log)
+
+
+def test_file_that_can_not_be_imported(session: MakeSession) -> None:
+    verdict = _verdict(session("x = 1\nraise OSError('gone')\n"))
+    assert ("compile-error", 2) == (verdict.reason, verdict.line)
+
+
+def test_entry_that_is_not_there(session: MakeSession) -> None:
+    assert "no attribute 'f'" in _verdict(session("def g(): pass\n")).message
+
+
+def test_state_of_one_kernel_is_not_seen_by_another(session: MakeSession) -> None:
+    session("import math\nmath.pi = 3\ndef f():\n    pass\n").call(NOTHING)
+    assert Done() == session("import math\ndef f():\n    assert math.pi > 3\n").call(NOTHING)
+
+
+def test_process_is_kept_between_calls(session: MakeSession) -> None:
+    made = session("calls = []\ndef f():\n    calls.append(1)\n    assert len(calls) == 1, 'second'\n")
+    made.call(NOTHING)
+    assert "second" in _verdict(made).message
+
+
+def test_memory_limit(session: MakeSession) -> None:
+    made = session("def f():\n    held = [bytearray(2**24) for _ in range(2**10)]\n", memory_bytes=2**28)
+    assert "out-of-memory" == _verdict(made).reason
+
+
+def test_memory_limit_on_tensors(session: MakeSession) -> None:
+    made = session("import torch\ndef f():\n    torch.empty(2**30, dtype=torch.uint8)\n", memory_bytes=2**28)
+    assert "out-of-memory" == _verdict(made).reason
+
+
+@pytest.mark.parametrize("ending", ["time.sleep(1000)", "os._exit(0)"])
+def test_children_end_with_it(session: MakeSession, tmp_path: Path, ending: str) -> None:
+    pid = tmp_path / "pid"
+    made = session(
+        f"""
+        import os, subprocess, time
+        def f():
+            child = subprocess.Popen(["sleep", "1000"])
+            with open({str(pid)!r}, "w") as file:
+                file.write(str(child.pid))
+            {ending}
+        """,
+        call_s=3.0,
+    )
+    _verdict(made)
+    assert _ends(int(pid.read_text()))
+
+
+def _ends(pid: int, patience_s: float = 20.0) -> bool:
+    """Whether the process is gone, or a zombie, before patience ends."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_noise_on_the_channel_is_refused(session: MakeSession) -> None:
+    made = session(
+        """
+        import os, socket
+        def f():
+            for name in os.listdir("/proc/self/fd"):
+                if os.path.exists(f"/proc/self/fd/{name}") or True:
+                    try:
+                        if os.readlink(f"/proc/self/fd/{name}").startswith("socket"):
+                            os.write(int(name), b"\\x00\\x00\\x00\\x03abc")
+                    except OSError:
+                        pass
+        """
+    )
+    assert "refused" == _verdict(made).reason
+
+
+def test_zygote_that_can_not_start_is_the_runners_fault() -> None:
+    broken = Zygote("interpret", ("triton",), {"PYTHONHASHSEED": "no number", "PATH": os.environ["PATH"]})
+    os.kill(broken._process.pid, 9)
+    with pytest.raises(RunnerBroken, match="process ended"):
+        broken.fork()
+    broken.close()
+
+
+def test_backend_that_can_not_be_imported_is_named() -> None:
+    started = Zygote("interpret", ("no_such_backend",), {})
+    missing = started.wait_ready()
+    started.close()
+    assert "no_such_backend" in missing
+
+
+def test_closing_the_zygote_ends_a_candidate_that_hangs(tmp_path: Path) -> None:
+    started = Zygote("interpret", (), {})
+    candidate = started.fork()
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("import os, time\nopen(__file__ + '.pid', 'w').write(str(os.getpid()))\ntime.sleep(1000)\n")
+    from kernelci.workbench.protocol import Load
+
+    candidate._channel.send(Load(str(kernel), "f", "triton", "cpu", 0))
+    pid = tmp_path / "kernel.py.pid"
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.01)
+    started.close()
+    assert _ends(int(pid.read_text()))
