@@ -30,6 +30,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         "sm_100a",
     )
     jobs: Annotated[int, Meta(ge=0, description="compile processes at once; 0: one per core")] = 0
+    lanes: Annotated[int, Meta(ge=0, description="kernels that climb at once; 0: 4 on a GPU, 2 without")] = 0
     seeds: Annotated[AtLeastOne, Meta(description="normal draws per check case")] = 3
     compile_timeout_s: Annotated[Seconds, Meta(description="deadline for one kernel on one target")] = 120.0
     load_timeout_s: Annotated[Seconds, Meta(description="deadline for importing a kernel file")] = 60.0

@@ -7,6 +7,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,6 +27,8 @@ from kernelci.workbench.builder import Builder
 from kernelci.workbench.device import Device, environment, find
 
 Progress = Callable[[Kernel, RungResult], None]
+# Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
+LANES = {True: 4, False: 2}
 ISOLATION = "separate process, no sandbox"
 
 
@@ -130,13 +133,17 @@ def _climb_all(
             referee.start_compiling()
     if wanted & {"run", "correctness"}:
         _warm(referees, court)
-    reports = []
-    for referee in referees:
-        try:
-            reports.append(climb_one(referee, rungs, progress))
-        finally:
-            referee.forget()
-    return tuple(reports)
+    with ThreadPoolExecutor(court.config.lanes or LANES[court.device.is_gpu], thread_name_prefix="lane") as lanes:
+        return tuple(lanes.map(lambda referee: _climb_and_forget(referee, rungs, progress), referees))
+
+
+def _climb_and_forget(
+    referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None
+) -> KernelReport:
+    try:
+        return climb_one(referee, rungs, progress)
+    finally:
+        referee.forget()
 
 
 def _warm(referees: list[KernelReferee], court: Court) -> None:

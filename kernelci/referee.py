@@ -1,6 +1,7 @@
 """The trusted side of one kernel: it draws, holds what is true, and asks the candidate. Rungs see it as `rungs.Referee`."""
 
 import math
+import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 from pathlib import Path
@@ -51,9 +52,14 @@ class Truths:
         self._seed = seed
         self._kept: OrderedDict[tuple[str, str, str], Drawn] = OrderedDict()
         self._bytes = 0
+        self._lock = threading.Lock()
 
     def get(self, reference: Reference, case: Case, draw: str) -> Drawn:
         """Draw, and ask the oracle. Raises ReferenceFailed."""
+        with self._lock:
+            return self._get(reference, case, draw)
+
+    def _get(self, reference: Reference, case: Case, draw: str) -> Drawn:
         key = (reference.name, f"{case.kind} {case.id}", draw)
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -289,17 +295,21 @@ class KernelReferee:
             self._session = None
 
 
+_STARTING = threading.Lock()
+
+
 def zygote_for(court: Court, kind: str, backend: str) -> Zygote:
     """The zygote that runs kernels of a backend, started when first asked for."""
     key = f"{kind} {backend}"
-    if key not in court.zygotes:
-        environment = backends.get(backend).environment(cache_folder(court.config) / "dsl")
-        if kind == "interpret":
-            environment["TRITON_INTERPRET"] = "1"
-        elif kind == "cuda":
-            environment.pop("CUDA_VISIBLE_DEVICES", None)
-        court.zygotes[key] = Zygote(kind, (backend,), environment)
-    return court.zygotes[key]
+    with _STARTING:
+        if key not in court.zygotes:
+            environment = backends.get(backend).environment(cache_folder(court.config) / "dsl")
+            if kind == "interpret":
+                environment["TRITON_INTERPRET"] = "1"
+            elif kind == "cuda":
+                environment.pop("CUDA_VISIBLE_DEVICES", None)
+            court.zygotes[key] = Zygote(kind, (backend,), environment)
+        return court.zygotes[key]
 
 
 def _caches(backend: str, config: Config, kernel: Kernel) -> dict[str, str]:

@@ -134,7 +134,8 @@ class Done(Message, frozen=True):
 
 
 # The reasons that a candidate may give; all others are found by the referee itself.
-Claim = Annotated[str, Meta(pattern=r"^(raised|compile-error|shared-memory|out-of-memory|gpu-fault|needs-data)\Z")]
+_CLAIMS = "raised|compile-error|shared-memory|out-of-memory|gpu-fault|needs-data|candidate-start"
+Claim = Annotated[str, Meta(pattern=rf"^({_CLAIMS})\Z")]
 
 
 class Raised(Message, frozen=True):

@@ -81,8 +81,10 @@ class Session:
         except Ended as end:
             raise self._died(*_reason(end), candidate) from None
         if isinstance(answer, Raised):
-            # Host code that asks for data gets data here, so that claim is an exception like any other.
-            reason = "raised" if answer.reason == "needs-data" else answer.reason
+            # Host code that asks for data gets data here, and a call comes after the start: such claims are exceptions
+            # like any other.
+            impossible = ("needs-data", "candidate-start") if isinstance(message, Call) else ("needs-data",)
+            reason = "raised" if answer.reason in impossible else answer.reason
             verdict = Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
             if answer.reason != "raised":
                 self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything

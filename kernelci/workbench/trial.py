@@ -126,7 +126,7 @@ def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
 
 
 def repoisoned(poison: torch.Tensor) -> torch.Tensor:
-    """What it holds before the second: plausible stale values; integers: all bits flipped, so that no number is both."""
+    """What it holds before the second: plausible stale values; integers: all bits flipped, so none is both."""
     if poison.is_floating_point():
         return torch.randn(poison.shape, device=poison.device).to(poison.dtype)
     if poison.dtype == torch.bool:

@@ -3,12 +3,14 @@
 A new bad kernel is a new file in tests/bad_kernels with its `[tool.kernelci.expect]` table, and a line in CAUSES.
 """
 
+import fcntl
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from kernelci import catalog, config, ladder
+from kernelci import catalog, config, ladder, results
 from kernelci.card import Expectation, parse
 from kernelci.model import KernelReport, Report
 from kernelci.reasons import Outcome
@@ -63,8 +65,17 @@ HONEST = [stem for stem in STEMS if _expected(stem).outcome == Outcome.PASSED]
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """One climb with the whole corpus, the honest kernels last."""
-    root = tmp_path_factory.mktemp("corpus")
+    """One climb with the whole corpus; several test processes share it."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "corpus"
+    root.mkdir(exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return results.read(root / "out") if (root / "out" / "results.json").exists() else _climb(root)
+
+
+def _climb(root: Path) -> Report:
+    """With every kernel of the corpus, the honest ones last."""
     shutil.copytree(ROOT / "references", root / "references", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CORPUS, root / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     options = config.load(root, {}, {**OPTIONS, "cache": str(root / "cache")})

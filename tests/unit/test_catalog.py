@@ -83,7 +83,9 @@ def test_select_nothing(root: Path) -> None:
 
 def test_two_kernels_of_one_name(root: Path) -> None:
     _file(root / "kernels" / "other" / "fast.py", CARD.format("matmul", ""))
-    with pytest.raises(ConfigError, match="two kernels of the name matmul/fast: kernels/matmul/triton.py and ") as caught:
+    with pytest.raises(
+        ConfigError, match=r"two kernels of the name matmul/fast: kernels/matmul/triton\.py and "
+    ) as caught:
         catalog.scan(root, Config())
     assert "duplicate-name" == caught.value.code
 
@@ -100,7 +102,9 @@ def test_no_reference_folder_is_not_the_catalogs_concern(root: Path) -> None:
 
 def test_other_folders(root: Path) -> None:
     (root / "kernels").rename(root / "fast")
-    assert ["matmul/fast", "softmax/cuda", "softmax/triton"] == _names(catalog.scan(root, Config(kernels="fast")).kernels)
+    assert ["matmul/fast", "softmax/cuda", "softmax/triton"] == _names(
+        catalog.scan(root, Config(kernels="fast")).kernels
+    )
 
 
 @pytest.mark.parametrize("place", ["_helper.py", "__pycache__/x.py", ".hidden/x.py", "softmax/_shared.py"])

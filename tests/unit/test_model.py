@@ -68,7 +68,11 @@ def test_worst(outcomes: list[str], expected: str) -> None:
 def _rung(name: str, reason: str = "") -> RungResult:
     from kernelci.reasons import outcome_of
 
-    return RungResult(name, outcome_of(reason), finding=Finding(reason, "")) if reason else RungResult(name, Outcome.PASSED)
+    return (
+        RungResult(name, outcome_of(reason), finding=Finding(reason, ""))
+        if reason
+        else RungResult(name, Outcome.PASSED)
+    )
 
 
 def _kernel(*rungs: RungResult) -> KernelReport:
@@ -76,7 +80,9 @@ def _kernel(*rungs: RungResult) -> KernelReport:
 
 
 def test_stopped_at_is_the_first_that_blocks() -> None:
-    kernel = _kernel(_rung("precheck"), _rung("run", "no-gpu"), _rung("correctness", "wrong"), _rung("dump", "rung-error"))
+    kernel = _kernel(
+        _rung("precheck"), _rung("run", "no-gpu"), _rung("correctness", "wrong"), _rung("dump", "rung-error")
+    )
     assert kernel.rung("correctness") == kernel.stopped_at
 
 
@@ -89,9 +95,7 @@ def test_rung_by_name() -> None:
     assert ("precheck", None) == (kernel.rungs[0].rung, kernel.rung("run"))
 
 
-@pytest.mark.parametrize(
-    ("reason", "exit_code"), [("", 0), ("wrong", 1), ("no-gpu", 3), ("reference", 4)]
-)
+@pytest.mark.parametrize(("reason", "exit_code"), [("", 0), ("wrong", 1), ("no-gpu", 3), ("reference", 4)])
 def test_exit_code(reason: str, exit_code: int) -> None:
     report = Report(SCHEMA_VERSION, "0", "", 0.0, Environment("", ""), (_kernel(_rung("run", reason)),))
     assert exit_code == report.exit_code

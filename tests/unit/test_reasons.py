@@ -44,7 +44,11 @@ def _verdicts() -> list[tuple[str, str]]:
     found = []
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Verdict", "Finding"):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("Verdict", "Finding")
+            ):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant):
                     found.append((path.name, str(first.value)))

@@ -107,8 +107,16 @@ def test_no_case_is_no_fault_here(tmp_path: Path) -> None:
         ("def cases", "cases = 3\ndef other", "defines no function cases"),
         ('    yield check(n=3, dtype="float32")', "    raise OSError('gone')", "cases() raised OSError: gone"),
         ('    yield check(n=3, dtype="float32")', "    yield 3", "cases() must yield"),
-        ('    yield check(n=3, dtype="float32")', "    yield check(n=1)\n    yield check(n=1)", "two cases are named 1"),
-        ("case.n, dtype", "case.rows, dtype", "inputs() raised AttributeError: the case has no 'rows'; it has n, dtype"),
+        (
+            '    yield check(n=3, dtype="float32")',
+            "    yield check(n=1)\n    yield check(n=1)",
+            "two cases are named 1",
+        ),
+        (
+            "case.n, dtype",
+            "case.rows, dtype",
+            "inputs() raised AttributeError: the case has no 'rows'; it has n, dtype",
+        ),
         ('{"k": 2.0, ', "{", "inputs() must give exactly x, k"),
         ('return {"k"', 'return 3, {"k"', "inputs() must give exactly x, k"),
         ('{"y": like("x"), "total": tensor(1, dtype=case.dtype)}', "{}", "outputs() must give at least one"),

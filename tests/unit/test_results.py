@@ -28,7 +28,11 @@ from kernelci.reasons import REASONS, Outcome
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 FINDINGS = st.builds(
-    Finding, st.sampled_from([code for code, reason in REASONS.items() if reason.outcome]), TEXT, TEXT, st.integers(0, 99)
+    Finding,
+    st.sampled_from([code for code, reason in REASONS.items() if reason.outcome]),
+    TEXT,
+    TEXT,
+    st.integers(0, 99),
 )
 METRICS = st.builds(Metric, TEXT, NUMBER | st.sampled_from(["nan", "inf", "-inf"]), st.sampled_from(Unit), TEXT)
 
@@ -38,7 +42,10 @@ def _rungs(draw: st.DrawFn) -> RungResult:
     finding = draw(st.none() | FINDINGS)
     outcome = Outcome.PASSED if finding is None else REASONS[finding.reason].outcome
     assert outcome is not None
-    metrics, artifacts = draw(st.tuples(METRICS)), draw(st.tuples(st.builds(Artifact, TEXT, TEXT, st.integers(0, 2**53))))
+    metrics, artifacts = (
+        draw(st.tuples(METRICS)),
+        draw(st.tuples(st.builds(Artifact, TEXT, TEXT, st.integers(0, 2**53)))),
+    )
     row = Row(outcome, draw(TEXT), finding=finding, metrics=metrics)
     return RungResult(draw(TEXT), outcome, 0.25, finding, (row,), metrics, artifacts, (draw(TEXT),))
 

@@ -1,5 +1,7 @@
 """The arena: where tensors lie, what guards them, and that two mappings see the same memory."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -31,7 +33,7 @@ def test_guards_touch_every_tensor_on_both_sides(plan: Plan) -> None:
 def test_guards_are_wide_and_nothing_overlaps(plan: Plan) -> None:
     zones = [zone for pair in plan.guards.values() for zone in pair]
     assert all(end - begin >= GUARD_BYTES for begin, end in zones)
-    assert all(first[1] <= second[0] for first, second in zip(zones, zones[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(zones))
     assert zones[-1][1] <= plan.end
 
 
@@ -94,7 +96,9 @@ def test_raw_bytes() -> None:
     arena.close()
 
 
-@pytest.mark.parametrize(("shape", "strides"), [((), ()), ((3,), (1,)), ((2, 3, 4), (12, 4, 1)), ((2, 0, 4), (4, 4, 1))])
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((), ()), ((3,), (1,)), ((2, 3, 4), (12, 4, 1)), ((2, 0, 4), (4, 4, 1))]
+)
 def test_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     assert strides == row_major(shape)
 

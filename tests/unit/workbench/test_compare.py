@@ -1,4 +1,4 @@
-"""The gates: an honest result passes in every dtype, careless arithmetic and wrong elements fail; metrics by formula."""
+"""The gates: an honest result passes in any dtype, careless arithmetic and wrong elements fail; metrics by formula."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,9 @@ def _truth(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     return a.double() @ b.double().T, (a.float() @ b.float().T).to(a.dtype)
 
 
-def _in_blocks(a: torch.Tensor, b: torch.Tensor, step: int = 32, accumulator: torch.dtype = torch.float32) -> torch.Tensor:
+def _in_blocks(
+    a: torch.Tensor, b: torch.Tensor, step: int = 32, accumulator: torch.dtype = torch.float32
+) -> torch.Tensor:
     """The product as a tiled kernel makes it: blocks along k, added up in the accumulator's dtype."""
     total = torch.zeros(len(a), len(b), dtype=accumulator)
     for begin in range(0, a.shape[1], step):
@@ -184,14 +186,21 @@ def test_booleans_must_be_equal() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "precision"),
-    [(torch.float64, "full"), (torch.float32, "full"), (torch.bfloat16, "low"), (torch.int8, "exact"), (torch.bool, "exact")],
+    [
+        (torch.float64, "full"),
+        (torch.float32, "full"),
+        (torch.bfloat16, "low"),
+        (torch.int8, "exact"),
+        (torch.bool, "exact"),
+    ],
 )
 def test_precision_of(dtype: torch.dtype, precision: str) -> None:
     assert precision == precision_of(dtype)
 
 
 @pytest.mark.parametrize(
-    ("value", "ulp"), [(1.0, 2.0**-10), (1.99, 2.0**-10), (2.0, 2.0**-9), (-1024, 1.0), (0.0, 2.0**-24), (1e-9, 2.0**-24)]
+    ("value", "ulp"),
+    [(1.0, 2.0**-10), (1.99, 2.0**-10), (2.0, 2.0**-9), (-1024, 1.0), (0.0, 2.0**-24), (1e-9, 2.0**-24)],
 )
 def test_ulp(value: float, ulp: float) -> None:
     assert ulp == float(ulp_at(torch.tensor(value, dtype=torch.float64), torch.float16))
@@ -218,7 +227,9 @@ def test_metrics_by_formula(dtype: torch.dtype) -> None:
     oracle, honest = _truth(*_inputs(dtype))
     expected = _by_formula(honest.double().numpy(), oracle.numpy(), torch.finfo(dtype).eps)
     metrics = {metric.tag.removesuffix(":c"): metric.value for metric in compare("c", honest, oracle, honest).metrics()}
-    assert {tag: pytest.approx(value, rel=1e-9) for tag, value in expected.items()} == {tag: metrics[tag] for tag in expected}
+    assert {tag: pytest.approx(value, rel=1e-9) for tag, value in expected.items()} == {
+        tag: metrics[tag] for tag in expected
+    }
 
 
 def test_metrics_of_an_exact_result_can_be_written() -> None:

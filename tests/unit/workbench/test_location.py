@@ -25,7 +25,10 @@ ALL = slice(None)
         (_bad(8, 100, (ALL, 99)), "all in the last columns, 99 to 99 of 100"),
         (_bad(8, 129, (3, 128)), "all in the last columns, 128 to 128 of 129, the last tile of 128"),
         (_bad(100, 8, (slice(64, 100), ALL)), "whole rows are bad (36 of 100): all in the last rows, 64 to 99 of 100"),
-        (_bad(64, 8, (slice(0, None, 4), ALL)), "whole rows are bad (16 of 64): a pattern that repeats every 4 rows: [0]"),
+        (
+            _bad(64, 8, (slice(0, None, 4), ALL)),
+            "whole rows are bad (16 of 64): a pattern that repeats every 4 rows: [0]",
+        ),
         (_bad(8, 8, (3, ALL)), "whole rows are bad (1 of 8)"),
         (_bad(100, 8, (98, 2), (99, 5)), "all in the last rows, 98 to 99 of 100"),
         (_bad(256, 8, (70, 1), (100, 3)), "all in the block of rows 64 to 127"),

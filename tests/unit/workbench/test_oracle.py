@@ -47,7 +47,11 @@ def test_dtypes_of_the_results(tmp_path: Path) -> None:
 
 
 def test_integers_stay_integers(tmp_path: Path) -> None:
-    truth = ask(_reference(tmp_path, "x.argmax().reshape(1)"), {"x": torch.arange(3.0), "k": 0}, {"i": TensorSpec((1,), "int64")})
+    truth = ask(
+        _reference(tmp_path, "x.argmax().reshape(1)"),
+        {"x": torch.arange(3.0), "k": 0},
+        {"i": TensorSpec((1,), "int64")},
+    )
     assert (torch.int64, 2) == (truth.oracle["i"].dtype, int(truth.oracle["i"]))
 
 

@@ -1,4 +1,4 @@
-"""Messages and the channel: whole round trips, and nothing but Refused, ChannelClosed or DeadlinePassed for the rest."""
+"""Messages and the channel: whole round trips, and nothing but Refused, ChannelClosed or DeadlinePassed else."""
 
 import os
 import socket

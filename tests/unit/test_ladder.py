@@ -1,0 +1,176 @@
+"""The ladder on a small project: outcomes, reasons for what is skipped, and rungs of the user's own."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelci import catalog, config, ladder, results, rungs
+from kernelci.errors import ConfigError
+from kernelci.model import Report, RungResult
+
+REFERENCE = """
+from kernelci.reference import check, like
+def cases():
+    yield check(n=4, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.n, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return x
+"""
+KERNEL = """# /// script
+# dependencies = []
+# [tool.kernelci]
+# reference = "copy"
+# backend = "triton"
+# entry = "copy"
+# targets = ["sm_80"]
+# ///
+def copy(x, y):
+    y.copy_(x)
+"""
+OWN = """
+from kernelci.errors import Verdict
+from kernelci.rungs import Findings, rung
+@rung("own", after=("precheck",))
+def own(referee):
+    {body}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_rungs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    rungs.ladder()
+    monkeypatch.setattr(rungs, "_REGISTRY", dict(rungs._REGISTRY))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project of one reference and one kernel."""
+    for place, text in (("references/copy.py", REFERENCE), ("kernels/copy/plain.py", KERNEL)):
+        _file(tmp_path / place, text)
+    return tmp_path
+
+
+def _file(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _climb(root: Path, *wanted: str) -> Report:
+    options = config.load(root, {}, {"cache": str(root / "cache")})
+    found = catalog.scan(root, options)
+    return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", wanted))
+
+
+def _rung(report: Report, name: str) -> RungResult:
+    found = report.kernels[0].rung(name)
+    assert found is not None
+    return found
+
+
+def _reason(report: Report, name: str) -> str:
+    finding = _rung(report, name).finding
+    return finding.reason if finding else ""
+
+
+def test_report_is_written(root: Path) -> None:
+    assert _climb(root, "precheck") == results.read(root / "out")
+
+
+def test_what_was_not_asked_for_is_skipped(root: Path) -> None:
+    report = _climb(root, "precheck")
+    assert ("", "not-requested", "not-requested") == tuple(
+        _reason(report, name) for name in ("precheck", "compile", "run")
+    )
+
+
+def test_unknown_rung(root: Path) -> None:
+    with pytest.raises(ConfigError, match="no rung 'surprise'"):
+        _climb(root, "surprise")
+
+
+def test_own_rung_is_climbed(root: Path) -> None:
+    _file(root / "rungs" / "own.py", OWN.format(body="return Findings(notes=[referee.kernel.name])"))
+    assert ("PASSED", ("copy/plain",)) == (
+        _rung(_climb(root, "own"), "own").outcome,
+        _rung(_climb(root, "own"), "own").notes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "reason"),
+    [
+        ("raise KeyError('gone')", "BROKEN", "rung-error"),
+        ("raise Verdict('wrong', 'text')", "FAILED", "wrong"),
+        ("raise Verdict('no-gpu', 'text')", "SKIPPED", "no-gpu"),
+        ("return None", "BROKEN", "rung-error"),
+    ],
+)
+def test_own_rung_that_raises(root: Path, body: str, outcome: str, reason: str) -> None:
+    _file(root / "rungs" / "own.py", OWN.format(body=body))
+    report = _climb(root, "own")
+    assert (outcome, reason) == (_rung(report, "own").outcome, _reason(report, "own"))
+
+
+def test_own_rung_that_can_not_be_imported(root: Path) -> None:
+    _file(root / "rungs" / "own.py", "1 / 0")
+    with pytest.raises(ConfigError, match="ZeroDivisionError"):
+        _climb(root, "precheck")
+
+
+def test_rung_after_one_that_failed(root: Path) -> None:
+    _file(root / "kernels" / "copy" / "plain.py", KERNEL.replace('entry = "copy"', 'entry = "other"'))
+    report = _climb(root, "compile")
+    assert ("entry-missing", "earlier-rung") == (_reason(report, "precheck"), _reason(report, "compile"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome", "reason"),
+    [
+        ("yield check(n=4", "1 / 0; yield check(n=4", "BROKEN", "reference"),
+        ("yield check(n=4", "return; yield check(n=4", "BROKEN", "no-cases"),
+        ('like("x")', 'like("z")', "BROKEN", "reference"),
+        ("draw.normal", "draw.surprise", "BROKEN", "reference"),
+        ("def reference", "def referenc", "BROKEN", "reference"),
+    ],
+)
+def test_reference_that_is_broken(root: Path, old: str, new: str, outcome: str, reason: str) -> None:
+    _file(root / "references" / "copy.py", REFERENCE.replace(old, new))
+    report = _climb(root, "precheck")
+    assert (outcome, reason, 4) == (_rung(report, "precheck").outcome, _reason(report, "precheck"), report.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (KERNEL[: KERNEL.index("def")], "", "card"),
+        ('backend = "triton"', 'backend = "fortran"', "unknown-backend"),
+        ('reference = "copy"', 'reference = "cpy"', "unknown-reference"),
+        ("def copy(x, y):", "def copy(x, y)", "syntax"),
+        ("y.copy_(x)", "y.copy_(x) # \0", "syntax"),
+        ("def copy(x, y):", "def copy(x, z):", "entry-signature"),
+        ("def copy(x, y):", "def copy(y):", "entry-signature"),
+        ("def copy(x, y):", "def copy(x, /, y):", "entry-signature"),
+        ("dependencies = []", 'dependencies = ["no-such-package-at-all"]', "missing-dependency"),
+        ("dependencies = []", 'dependencies = ["torch<0.1"]', "missing-dependency"),
+        ("dependencies = []", 'dependencies = ["torch >> 1"]', "card"),
+    ],
+)
+def test_precheck(root: Path, old: str, new: str, reason: str) -> None:
+    _file(root / "kernels" / "copy" / "plain.py", KERNEL.replace(old, new))
+    assert reason == _reason(_climb(root, "precheck"), "precheck")
+
+
+@pytest.mark.parametrize("signature", ["x, y", "y, x", "x", "x, *, y", "x, y, block=128", "**tensors"])
+def test_precheck_takes(root: Path, signature: str) -> None:
+    _file(root / "kernels" / "copy" / "plain.py", KERNEL.replace("def copy(x, y):", f"def copy({signature}):"))
+    assert _reason(_climb(root, "precheck"), "precheck") == ""
+
+
+def test_output_folder_that_can_not_be_written(root: Path) -> None:
+    _file(root / "out", "a file")
+    with pytest.raises(ConfigError, match="can't write to") as caught:
+        _climb(root, "precheck")
+    assert "output-folder" == caught.value.code
