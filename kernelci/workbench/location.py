@@ -1,4 +1,4 @@
-"""Where the bad elements of an output sit, in words that show the fault: last tile, boundary, row block, lane pattern."""
+"""Where the bad elements of an output sit, in words that show the fault: last tile, row block, lane pattern."""
 
 import torch
 from msgspec import Struct
