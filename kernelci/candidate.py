@@ -81,7 +81,7 @@ class LoadedKernel:
     """A kernel file that was imported, and the arena that its calls work on."""
 
     def __init__(self, message: Load, arena_fd: int) -> None:
-        from kernelci.backends.loading import load
+        from kernelci.compiling.loading import load
 
         self.device = message.device
         self._arena = _mapped(message, arena_fd)
@@ -157,8 +157,8 @@ def _place(result: Any, outputs: Mapping[str, Any]) -> dict[str, Returned]:
 def build(message: Build) -> Message:
     """Compile the kernel for the target, for each case; distinct builds only."""
     from kernelci import gpus
-    from kernelci.backends import building
-    from kernelci.backends.loading import load
+    from kernelci.compiling import building
+    from kernelci.compiling.loading import load
 
     backend = backends.get(message.backend)
     module: ModuleType = load(Path(message.path))
@@ -195,7 +195,7 @@ def _case_id(call: Call) -> str:
 
 def _specs(call: Call) -> dict[str, Any]:
     """Stand-in specifications for the arguments and outputs of a call."""
-    from kernelci.backends.building import TensorSpec
+    from kernelci.compiling.building import TensorSpec
 
     values: dict[str, Any] = {**call.arguments, **call.outputs}
     return {

@@ -23,7 +23,7 @@ from kernelci.referee import Court, KernelReferee, Truths, zygote_for
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.rungs import ladder as all_rungs
-from kernelci.workbench.builder import Builder
+from kernelci.compiling.builder import Builder
 from kernelci.workbench.device import Device, environment, find
 
 Progress = Callable[[Kernel, RungResult], None]

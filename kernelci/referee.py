@@ -19,7 +19,7 @@ from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import oracle
-from kernelci.workbench.builder import Builder, Compilation, call_of
+from kernelci.compiling.builder import Builder, Compilation, call_of
 from kernelci.workbench.device import Device
 from kernelci.workbench.draws import STRESS, Draw, names
 from kernelci.workbench.process import Zygote

@@ -48,7 +48,7 @@ def _rendered(path: Path, backend: str) -> dict[str, str]:
     from jinja2 import Environment, StrictUndefined
 
     from kernelci.reference import ReferenceFailed, load
-    from kernelci.workbench.builder import call_of
+    from kernelci.compiling.builder import call_of
 
     try:
         reference = load(path)

@@ -14,8 +14,6 @@ import msgspec
 
 from kernelci.gpus import Gpu
 
-_HELPERS = {"building", "loading", "toolkit"}
-
 
 class Build(msgspec.Struct, frozen=True):
     """One compiled kernel: one specialisation of one device function for one target.
@@ -95,7 +93,7 @@ class Builds(list[Build]):
 
 def names() -> list[str]:
     """The backends there are: the modules of this folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS)
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def get(name: str) -> Backend:

@@ -51,7 +51,7 @@ class Referee(Protocol):
         """The loaded reference. Raises Verdict for an unknown or a broken one."""
 
     def compiled(self, target: str) -> Any:
-        """The Compilation for a target (kernelci.workbench.builder); waits for it."""
+        """The Compilation for a target (kernelci.compiling.builder); waits for it."""
 
     def cases(self) -> tuple[Case, ...]:
         """The check cases, and for a GPU the bench cases, as the device runs them."""

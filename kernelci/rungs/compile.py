@@ -6,7 +6,7 @@ from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, rung
 from kernelci.workbench import cubin
-from kernelci.workbench.builder import Compiled
+from kernelci.compiling.builder import Compiled
 
 
 @rung("compile", after=("precheck",))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kernelci.model import Artifact
 from kernelci.rungs import Findings, Referee, rung
-from kernelci.workbench.builder import Compiled
+from kernelci.compiling.builder import Compiled
 
 FOLDER = "dumps"
 

@@ -8,7 +8,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from kernelci import backends
 from kernelci.errors import Verdict
 from kernelci.rungs import Findings, Referee, rung
-from kernelci.workbench.builder import call_of
+from kernelci.compiling.builder import call_of
 
 CAUTION = "a masked tl.load without other= reads zeros in the interpreter and undefined values on a GPU"
 

@@ -21,7 +21,7 @@ from kernelci import backends, gpus
 backend = backends.get(backend_name)
 os.environ.update(backend.environment(cache))
 backend.preload()
-from kernelci.backends import building, loading
+from kernelci.compiling import building, loading
 from kernelci.workbench import cubin
 answers = []
 for job in jobs:
