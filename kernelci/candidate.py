@@ -205,7 +205,7 @@ def _specs(call: Call) -> dict[str, Any]:
 
 
 def raised(error: Exception) -> Raised:
-    """An exception as a message: a reason's code, what it says, the innermost line of the kernel file, the traceback."""
+    """An exception as a message: a reason's code, what it says, the kernel file's innermost line, the traceback."""
     file, line = _where(error)
     text = f"{type(error).__name__}: {error}"
     log = "".join(traceback.format_exception(error))[-6000:]

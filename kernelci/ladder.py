@@ -15,6 +15,7 @@ from msgspec import Struct
 import kernelci
 from kernelci import results
 from kernelci.catalog import Catalog, Kernel
+from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import ConfigError, RunnerBroken, Verdict
 from kernelci.model import SCHEMA_VERSION, Finding, KernelReport, Report, Row, RungResult, worst
@@ -23,7 +24,6 @@ from kernelci.referee import Court, KernelReferee, Truths, zygote_for
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.rungs import ladder as all_rungs
-from kernelci.compiling.builder import Builder
 from kernelci.workbench.device import Device, environment, find
 
 Progress = Callable[[Kernel, RungResult], None]

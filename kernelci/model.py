@@ -1,7 +1,7 @@
 """What one run found: the records of `results.json`, frozen, strict, and unable to contradict themselves.
 
-Units are SI and stand in the metric's `unit`; only `kernelci.units` formats. Numbers that are not finite have no form in
-JSON: a `Metric.value` is then one of the words "nan", "inf", "-inf".
+Units are SI and stand in the metric's `unit`; only `kernelci.units` formats. Numbers that are not finite have no form
+in JSON: a `Metric.value` is then one of the words "nan", "inf", "-inf".
 """
 
 import math

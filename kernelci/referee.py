@@ -1,4 +1,7 @@
-"""The trusted side of one kernel: it draws, holds what is true, and asks the candidate. Rungs see it as `rungs.Referee`."""
+"""The trusted side of one kernel: it draws, holds what is true, and asks the candidate.
+
+Rungs see it as `rungs.Referee`.
+"""
 
 import math
 import threading
@@ -13,13 +16,13 @@ from msgspec import Struct
 from kernelci import backends
 from kernelci.card import Card
 from kernelci.catalog import Catalog, Kernel
+from kernelci.compiling.builder import Builder, Compilation, call_of
 from kernelci.config import Config, cache_folder
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import oracle
-from kernelci.compiling.builder import Builder, Compilation, call_of
 from kernelci.workbench.device import Device
 from kernelci.workbench.draws import STRESS, Draw, names
 from kernelci.workbench.process import Zygote

@@ -47,8 +47,8 @@ def _rendered(path: Path, backend: str) -> dict[str, str]:
     """The starter's files by suffix: `.py`, and for CUDA C++ a `.cu`."""
     from jinja2 import Environment, StrictUndefined
 
-    from kernelci.reference import ReferenceFailed, load
     from kernelci.compiling.builder import call_of
+    from kernelci.reference import ReferenceFailed, load
 
     try:
         reference = load(path)

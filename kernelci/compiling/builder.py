@@ -1,7 +1,7 @@
 """Compiling kernels without a GPU: in forked processes, several at once, kept by content.
 
-A compiled kernel is found again by the hash of all that could change it: the kernel's own files, the DSL's versions, the
-target, the cases' arguments, and kernelci's version.
+A compiled kernel is found again by the hash of all that could change it: the kernel's own files, the DSL's versions,
+the target, the cases' arguments, and kernelci's version.
 """
 
 import hashlib

@@ -1,12 +1,12 @@
-"""compile: machine code for each target, without a GPU; registers, spills, shared memory and code size from the cubin."""
+"""compile: machine code for each target, without a GPU; registers, spills, shared memory, code size from the cubin."""
 
 from kernelci import gpus
+from kernelci.compiling.builder import Compiled
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, rung
 from kernelci.workbench import cubin
-from kernelci.compiling.builder import Compiled
 
 
 @rung("compile", after=("precheck",))

@@ -1,4 +1,4 @@
-"""correctness: each case under several draws against the float64 oracle, gated by what an honest implementation does."""
+"""correctness: each case under several draws against the float64 oracle, gated by an honest implementation's error."""
 
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row

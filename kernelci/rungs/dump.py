@@ -1,11 +1,11 @@
-"""dump: what the compiler made, for people and diffs: IR at every level, PTX, SASS and CUBIN, and the source for CUDA C++."""
+"""dump: what the compiler made, for people and diffs: IR at every level, PTX, SASS, CUBIN, and CUDA C++ sources."""
 
 import re
 from pathlib import Path
 
+from kernelci.compiling.builder import Compiled
 from kernelci.model import Artifact
 from kernelci.rungs import Findings, Referee, rung
-from kernelci.compiling.builder import Compiled
 
 FOLDER = "dumps"
 

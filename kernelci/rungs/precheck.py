@@ -6,9 +6,9 @@ import importlib.metadata
 from packaging.requirements import InvalidRequirement, Requirement
 
 from kernelci import backends
+from kernelci.compiling.builder import call_of
 from kernelci.errors import Verdict
 from kernelci.rungs import Findings, Referee, rung
-from kernelci.compiling.builder import call_of
 
 CAUTION = "a masked tl.load without other= reads zeros in the interpreter and undefined values on a GPU"
 

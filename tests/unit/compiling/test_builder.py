@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from kernelci import catalog, config
-from kernelci.reference import check, load
 from kernelci.compiling.builder import Builder, Compilation, _described, _keep, _kept, representative
+from kernelci.reference import check, load
 from kernelci.workbench.protocol import BuiltKernel
 
 ROOT = Path(__file__).resolve().parents[3]
