@@ -114,7 +114,7 @@ def preload() -> None:
     call to it (seen with NVRTC on a GPU host).
     """
     with (
-        mock.patch.object(torch._C, "_ensureCUDADeviceGuardSet", lambda: None, create=True),
+        mock.patch.object(torch._C, "_ensureCUDADeviceGuardSet", create=True),
         _Mode(allow_non_fake_inputs=True),
     ):
         torch.empty(1)
