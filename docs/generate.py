@@ -67,6 +67,8 @@ def kind(found: Any) -> str:
             return f"number{bound(found)}"
         case msgspec.inspect.VarTupleType() | msgspec.inspect.ListType():
             return f"list of {kind(found.item_type)}"
+        case msgspec.inspect.StructType():
+            return "tables"
     raise TypeError(f"no words for {found}")
 
 

@@ -5,8 +5,11 @@ Nothing here is believed by the referee: every answer is a claim, and what count
 
 import importlib
 import inspect
+import io
+import os
 import socket
 import sys
+import tarfile
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 
 from kernelci import backends
 from kernelci.workbench import zygote
+from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
     Build,
     Built,
@@ -28,12 +32,14 @@ from kernelci.workbench.protocol import (
     Message,
     Raised,
     Returned,
+    Source,
     TensorPlace,
     ToCandidate,
     Value,
 )
 
-KINDS = ("compile", "interpret", "cuda")
+KERNEL_FOLDER = "kernelci-kernel-"
+CACHE_BYTES = 128 * 2**20
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -51,7 +57,7 @@ def main() -> None:
             missing[name] = f"{type(error).__name__}: {error}"
     if kind == "compile":  # only there: it initialises the CUDA driver, after which a fork can't use it
         importlib.import_module("kernelci.workbench.standin").preload()
-    zygote.run(socket.socket(fileno=int(control)), serve, missing)
+    zygote.run(socket.socket(fileno=int(control)), kind, serve, missing)
 
 
 def serve(sock: socket.socket, arena_fd: int) -> None:
@@ -85,7 +91,9 @@ class LoadedKernel:
 
         self.device = message.device
         self._arena = _mapped(message, arena_fd)
-        self._module = load(Path(message.path))
+        for cache in message.caches:
+            unpack(cache)
+        self._module = load(written(message.source))
         self._entry = getattr(self._module, message.entry)
         self.parameters = tuple(inspect.signature(self._entry).parameters)
         self._prepared: dict[str, Any] | None = None
@@ -115,6 +123,36 @@ class LoadedKernel:
             import torch
 
             torch.cuda.synchronize()
+
+
+def private() -> Path:
+    """The folder in which this process may write; in the sandbox nobody else sees it."""
+    return Path(os.environ["KERNELCI_PRIVATE"])
+
+
+def written(source: Source) -> Path:
+    """Write the kernel's files into a folder of their own; the path of its Python file."""
+    folder = private() / f"{KERNEL_FOLDER}{os.getpid()}" / Path(source.folder).name
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in source.files.items():
+        (folder / Path(name).name).write_bytes(content)
+    return folder / source.name
+
+
+def packed() -> bytes:
+    """What the DSL left in its cache folder, as a tar archive; empty if there is nothing, or too much."""
+    folder, buffer = private() / CACHE, io.BytesIO()
+    if not folder.is_dir():
+        return b""
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        archive.add(folder, ".")
+    return buffer.getvalue() if buffer.tell() <= CACHE_BYTES else b""
+
+
+def unpack(cache: bytes) -> None:
+    """Put a cache where the DSL looks for it."""
+    with tarfile.open(fileobj=io.BytesIO(cache), mode="r:gz") as archive:
+        archive.extractall(private() / CACHE, filter="data")
 
 
 class NotStarted(Exception):
@@ -161,7 +199,7 @@ def build(message: Build) -> Message:
     from kernelci.compiling.loading import load
 
     backend = backends.get(message.backend)
-    module: ModuleType = load(Path(message.path))
+    module: ModuleType = load(written(message.source))
     gpu = gpus.for_target(message.target)
     found: dict[tuple[str, str, bytes], BuiltKernel] = {}
     notes: list[str] = []
@@ -184,7 +222,7 @@ def build(message: Build) -> Message:
                     made.dynamic_shared_bytes,
                 ),
             )
-    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)))
+    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)), packed() if message.keep_cache else b"")
 
 
 def _case_id(call: Call) -> str:

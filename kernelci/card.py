@@ -20,12 +20,24 @@ Target = Annotated[str, Meta(pattern=r"^sm_[0-9]{2,3}[af]?$")]
 
 
 class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
-    """What must stop a kernel of the corpus of bad kernels: rung, outcome and reason."""
+    """What must become of a kernel of the corpus that `kernelci selftest` climbs with.
+
+    Bad ones name what must stop them (no `reason`: any will do), honest ones the rung that they must pass. `class` is a
+    deception or a field check; `gpu`: only a GPU shows it; `tier`: the tier in which the case that shows it runs.
+    """
 
     rung: str
     outcome: str
     reason: str = ""
     gpu: bool = False
+    tier: str = "pr"
+    class_: str = msgspec.field(name="class", default="")
+    title: str = ""
+
+    @property
+    def honest(self) -> bool:
+        """Whether the kernel must pass."""
+        return self.outcome == "PASSED"
 
 
 class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

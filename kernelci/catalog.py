@@ -82,7 +82,7 @@ def scan(root: Path, config: Config) -> Catalog:
         raise ConfigError(
             f"no folder {folder}", hint="run in the project's root, or `kernelci new` a kernel", code="no-kernels"
         )
-    kernels = tuple(_read(path) for path in sorted(folder.rglob("*.py")) if _is_kernel(path.relative_to(folder)))
+    kernels = tuple(read(path) for path in sorted(folder.rglob("*.py")) if _is_kernel(path.relative_to(folder)))
     _refuse_twins(kernels, root)
     references = {
         path.stem: path for path in sorted((root / config.references).glob("*.py")) if not path.stem.startswith("_")
@@ -94,7 +94,8 @@ def _is_kernel(path: Path) -> bool:
     return not any(part.startswith(("_", ".")) for part in path.parts)
 
 
-def _read(path: Path) -> Kernel:
+def read(path: Path) -> Kernel:
+    """A kernel file's card and name, read as text; never fails."""
     try:
         card = parse(path.read_text(encoding="utf-8"))
     except (CardError, UnicodeDecodeError, OSError) as error:

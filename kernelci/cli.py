@@ -111,7 +111,7 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
 
 @cli.command()
 @click.argument("kernel")
-@click.option("--target", default="sm_90a", show_default=True)
+@click.option("--target", default="", help="Compile for this target; else sm_90a, or the card's first.")
 @click.pass_obj
 def watch(root: Path, kernel: str, target: str) -> int:
     """On each save of KERNEL: precheck, compile and, for Triton, an interpreter check."""
@@ -143,6 +143,43 @@ def doctor(root: Path) -> int:
     checks = examine(root)
     click.echo(table(checks))
     return 4 if any(check.essential and not check.passed for check in checks) else 0
+
+
+@cli.command()
+@click.option(
+    "--class", "classes", default="", help="Only these classes, comma-separated, for example A,B2,m05,honest."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
+@click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
+def selftest(classes: str, as_json: bool, tier: str) -> int:
+    """Climb with kernels that are known to be bad, or honest, and say which of them this installation judges rightly."""
+    from kernelci import selftest as corpus
+
+    score = corpus.run(tuple(part.strip() for part in classes.split(",") if part.strip()), tier)
+    click.echo(corpus.as_json(score) if as_json else corpus.table(score))
+    return score.exit_code
+
+
+@cli.command()
+@click.argument("kernel")
+@click.option("--only", multiple=True, metavar="ID", help="Only this mutant, by id or number.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many, spread over all kinds; 0: all.")
+@click.option("--seed", default="0", show_default=True, help="Chooses the mutants within the limit, and the draws.")
+@click.option("--budget", type=click.FloatRange(min=0), default=0.0, help="Begin no mutant after so many seconds.")
+@click.option("--list", "only_list", is_flag=True, help="List the mutants; judge none.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_obj
+def mutate(root: Path, kernel: str, only_list: bool, as_json: bool, budget: float, **options: Any) -> int:
+    """Judge wrong variants of KERNEL: those that survive show where the reference's cases are weak."""
+    from kernelci import mutating
+
+    request = mutating.select(root, kernel, **options)
+    if only_list:
+        click.echo(mutating.listing(request))
+        return 0
+    result = mutating.judge(root, request, budget, lambda line: click.echo(line, err=True))
+    click.echo(mutating.rendered(result, as_json), nl=not as_json)
+    return result.exit_code
 
 
 @cli.command()

@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,6 +14,24 @@ from kernelci.errors import ConfigError
 Positive = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
+class ContextSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One `[[tool.kernelci.context]]` table: something that `kernelci context` indexes."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+    kind: Literal["package", "git", "web", "folder", "kernels"]
+    where: Annotated[str, Meta(max_length=2000)] = ""
+    """Packages (separated by commas), a git URL, a page's URL, or a folder; nothing for the project's own kernels."""
+    dsl: Annotated[str, Meta(pattern=r"^[a-z0-9-]{0,32}$")] = ""
+    """cutedsl, tilelang, triton, ptx, cuda, …; empty for what concerns all."""
+    ref: Annotated[str, Meta(pattern=r"^[^-\s][^\s]{0,199}$|^$")] = ""
+    """git: a commit, tag or branch; empty: the remote's own default."""
+    paths: tuple[str, ...] = ()
+    """Only files that match one of these wildcards (`*` crosses slashes); empty: all that can be read."""
+    exclude: tuple[str, ...] = ()
+    license: Annotated[str, Meta(max_length=200)] = ""
+    """Overrides what the source says of itself."""
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,6 +65,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = 2**24
     case_flops: Annotated[Positive, Meta(description="largest case of the correctness rung on a GPU, in FLOP")] = 1e11
     memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
+    context: Annotated[
+        tuple[ContextSource, ...], Meta(description="what agents can look up; empty: the installed DSLs and own kernels")
+    ] = ()
 
 
 def load(root: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Config:

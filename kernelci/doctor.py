@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kernelci import backends, catalog, config
 from kernelci.errors import KernelciError
+from kernelci.workbench import cubin, toolkit
 
 # What each backend's kernels need, by module; `kernelci[NAME]` installs it.
 MODULES = {
@@ -32,7 +33,8 @@ class Check(Struct, frozen=True):
 
 def examine(root: Path) -> list[Check]:
     """All checks, in the order in which a run meets them."""
-    return [*_project(root.resolve()), *_backends(), _tools(), _gpu(), _cache(root.resolve()), _isolation()]
+    root = root.resolve()
+    return [*_project(root), *_backends(), _compiler(), _tools(), _gpu(), _cache(root), _isolation()]
 
 
 def _project(root: Path) -> list[Check]:
@@ -42,7 +44,7 @@ def _project(root: Path) -> list[Check]:
     except KernelciError as error:
         return [Check("project", False, error.message, error.hint, essential=True)]
     broken = [kernel for kernel in found.kernels if kernel.card is None]
-    text = f"{len(found.kernels)} kernels, {len(found.references)} references"
+    text = f"kernels: {len(found.kernels)}, references: {len(found.references)}"
     checks = [
         Check(
             "project",
@@ -52,14 +54,14 @@ def _project(root: Path) -> list[Check]:
         )
     ]
     checks += [
-        Check("card", False, f"{kernel.path.name}: {kernel.error}", "kernelci explain card") for kernel in broken
+        Check(f"kernel {kernel.name}", False, f"card: {kernel.error}", "kernelci explain card") for kernel in broken
     ]
     return checks + [_reference(path) for path in found.references.values()]
 
 
 def _reference(path: Path) -> Check:
     """Import a reference and ask it for its cases, where torch is installed."""
-    if importlib.util.find_spec("torch") is None:
+    if not _has("torch"):
         return Check(f"reference {path.stem}", False, "not imported: torch is missing", "pip install 'kernelci[gpu]'")
     from kernelci.reference import ReferenceFailed, load
 
@@ -68,13 +70,16 @@ def _reference(path: Path) -> Check:
     except ReferenceFailed as error:
         return Check(f"reference {path.stem}", False, str(error), "kernelci explain reference")
     checks = sum(case.kind == "check" for case in cases)
-    return Check(f"reference {path.stem}", checks > 0, f"{checks} check and {len(cases) - checks} bench cases")
+    step = "" if checks else "kernelci explain no-cases"
+    return Check(f"reference {path.stem}", checks > 0, f"{checks} check and {len(cases) - checks} bench cases", step)
 
 
 def _backends() -> list[Check]:
     checks = []
     for name in backends.names():
         missing = [module for module in MODULES.get(name, ()) if not _has(module)]
+        if name == "tilelang" and toolkit.home() is None:
+            missing.append("nvcc")
         versions = ", ".join(filter(None, (_version(package) for package in backends.get(name).DISTRIBUTIONS)))
         found = f"missing: {', '.join(missing)}" if missing else versions
         checks.append(
@@ -97,20 +102,27 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _tools() -> Check:
-    from kernelci.workbench import cubin
+def _compiler() -> Check:
+    """Triton and TileLang build the host side of a launch with it, on a GPU host."""
+    found = next(filter(None, (shutil.which(name) for name in ("g++", "c++", "clang++"))), "")
+    return Check("C++ compiler", bool(found), found or "none on PATH", "" if found else "apt-get install g++")
 
+
+def _tools() -> Check:
     found = {name: cubin.tools(name)[:1] for name in ("cuobjdump", "nvdisasm")}
     missing = [name for name, paths in found.items() if not paths]
     if missing:
         return Check("disassembly", False, f"missing: {', '.join(missing)}", "pip install 'kernelci[triton]'")
-    return Check("disassembly", True, ", ".join(paths[0] for paths in found.values()))
+    folders = dict.fromkeys(str(Path(paths[0]).parent) for paths in found.values())
+    return Check("disassembly", True, f"{', '.join(found)} in {', '.join(folders)}")
 
 
 def _gpu() -> Check:
     if not any(Path("/dev").glob("nvidia[0-9]*")):
         step = "compile and (for Triton) the interpreter work without one; everything else needs a GPU host"
         return Check("GPU", False, "no /dev/nvidia*", step)
+    if not _has("torch"):
+        return Check("GPU", False, "not asked: torch is missing", "pip install 'kernelci[gpu]'")
     from kernelci.workbench.device import find
 
     device = find()
@@ -142,20 +154,34 @@ def _cache(root: Path) -> Check:
 
 
 def _isolation() -> Check:
-    return Check(
-        "isolation",
-        False,
-        "a process of its own per kernel; no sandbox yet",
-        "run only kernels that you would run yourself, or use a throw-away machine",
-    )
+    from kernelci.workbench.sandbox import level
+
+    found = level()
+    step = "apt-get install bubblewrap; until then run only kernels that you would run yourself"
+    why = f" ({found.why})" if found.why else ""
+    return Check("isolation", found.sandboxed, found.text + why, "" if found.sandboxed else step)
+
+
+def conclusion(checks: list[Check]) -> str:
+    """What all of it means for a run on this machine, in one sentence."""
+    passed = {check.name for check in checks if check.passed}
+    able = [name.removeprefix("backend ") for name in sorted(passed) if name.startswith("backend ")]
+    if not able or any(check.essential and not check.passed for check in checks):
+        return "Nothing can be compiled or run here yet: see the lines that say NO."
+    compiled = f"This machine compiles {', '.join(able)} for every target"
+    if "GPU" in passed:
+        return f"{compiled}, and runs and checks them on its GPU."
+    if "triton" in able:
+        return f"{compiled}, and checks Triton kernels in the interpreter; the rest needs a GPU host."
+    return f"{compiled}; running them needs a GPU host."
 
 
 def table(checks: list[Check]) -> str:
-    """One line per check, with what to do where it failed."""
+    """One line per check, with what to do where it failed; then what it means."""
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
         lines.append(f"{'yes' if check.passed else 'NO ':<3}  {check.name:<{width}}  {check.found}")
         if check.next_step:
             lines.append(f"{'':5}{'':<{width}}  → {check.next_step}")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", conclusion(checks)])

@@ -24,12 +24,12 @@ from kernelci.referee import Court, KernelReferee, Truths, zygote_for
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.rungs import ladder as all_rungs
+from kernelci.workbench import sandbox
 from kernelci.workbench.device import Device, environment, find
 
 Progress = Callable[[Kernel, RungResult], None]
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
-ISOLATION = "separate process, no sandbox"
 
 
 class Plan(Struct, frozen=True):
@@ -59,7 +59,7 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
         kernelci.__version__,
         started,
         round(time.monotonic() - began, 3),
-        environment(court.device, ISOLATION),
+        environment(court.device, sandbox.level().text),
         kernels,
         court.seed,
     )
@@ -76,7 +76,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         catalog=catalog,
         config=config,
         device=device,
-        builder=Builder(config),
+        builder=Builder(config, sass=plan.tier != "watch", hidden=(catalog.root,)),
         zygotes={},
         truths=Truths(device.torch_name, seed),
         references={},
@@ -132,7 +132,7 @@ def _climb_all(
         for referee in referees:
             referee.start_compiling()
     if wanted & {"run", "correctness"}:
-        _warm(referees, court)
+        warm(plan.kernels, court)
     with ThreadPoolExecutor(court.config.lanes or LANES[court.device.is_gpu], thread_name_prefix="lane") as lanes:
         return tuple(lanes.map(lambda referee: _climb_and_forget(referee, rungs, progress), referees))
 
@@ -146,10 +146,10 @@ def _climb_and_forget(
         referee.forget()
 
 
-def _warm(referees: list[KernelReferee], court: Court) -> None:
+def warm(kernels: Iterable[Kernel], court: Court) -> None:
     """Start the zygotes that will run kernels, so that their imports overlap with compiling."""
-    for referee in referees:
-        card = referee.kernel.card
+    for kernel in kernels:
+        card = kernel.card
         if card is not None and _device_for(card.backend, court.device):
             zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend)
 

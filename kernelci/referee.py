@@ -4,8 +4,10 @@ Rungs see it as `rungs.Referee`.
 """
 
 import math
+import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,8 @@ from msgspec import Struct
 from kernelci import backends
 from kernelci.card import Card
 from kernelci.catalog import Catalog, Kernel
-from kernelci.compiling.builder import Builder, Compilation, call_of
-from kernelci.config import Config, cache_folder
+from kernelci.compiling.builder import Builder, Compilation, call_of, source_of
+from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
@@ -33,6 +35,8 @@ from kernelci.workbench.trial import run as run_trial
 
 # The interpreter runs a program at a time in Python, so each case gets one normal draw and these many stress draws.
 INTERPRETER_STRESS = 2
+# Where a candidate keeps the kernel's files (kernelci.candidate.written).
+_CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 WATCH_ELEMENTS = 8192
 KEPT_BYTES = {"cpu": 2**30, "cuda": 16 * 2**30}
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
@@ -109,6 +113,7 @@ class KernelReferee:
         self._session: Session | None = None
         self._trials: dict[tuple[str, str], Trial | Verdict] = {}
         self._futures: dict[str, Future[Compilation]] = {}
+        self._caches: tuple[Future[bytes], ...] = ()
 
     @property
     def card(self) -> Card:
@@ -146,6 +151,8 @@ class KernelReferee:
                 self._futures[target] = self._court.builder.submit(
                     self.kernel, self.reference, target, self._court.all_configs
                 )
+            if self.device.is_gpu:
+                self._caches = self._court.builder.fill_caches(self.kernel, self.reference, self.device.target)
         except (Verdict, ReferenceFailed):
             return  # precheck or `compiled` says so
 
@@ -174,10 +181,10 @@ class KernelReferee:
         """All draws on a GPU; in the interpreter one normal draw and a turn of the stress families."""
         if self._court.draw_filter:
             return (self._court.draw_filter,)
-        if not self.interpreted:
-            return names(self.config.seeds)
         if self.tier == "watch":
             return ("normal:0",)
+        if not self.interpreted:
+            return names(self.config.seeds)
         turn = self.cases().index(case) * INTERPRETER_STRESS
         stress = [STRESS[(turn + step) % len(STRESS)] for step in range(INTERPRETER_STRESS)]
         return ("normal:0", *(f"{family}:0" for family in stress))
@@ -259,9 +266,10 @@ class KernelReferee:
                 raise Verdict("missing-dependency", f"{card.backend} can't be imported: {missing[card.backend]}")
             call_s = config.interpreter_timeout_s if self.interpreted else config.call_timeout_s
             limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
-            own = {} if self.interpreted else _caches(card.backend, config, self.kernel)
+            caches = tuple(filter(None, (future.result() for future in self._caches)))
+            source = source_of(self.kernel)
             self._session = Session(
-                zygote, self.kernel.path, card.entry, card.backend, self.device.torch_name, own, limits
+                zygote, source, card.entry, card.backend, self.device.torch_name, limits, caches
             )
         return self._session
 
@@ -276,15 +284,20 @@ class KernelReferee:
             command.append(f"--draw {draw} --seed {self._court.seed}")
         return Finding(
             verdict.reason,
-            verdict.message[:10_000],
+            self._in_project(verdict.message)[:10_000],
             file=self.relative(verdict.file),
             line=verdict.line,
-            log=verdict.log[-8000:],
+            log=self._in_project(verdict.log)[-8000:],
             reproduce=" ".join(command),
         )
 
+    def _in_project(self, text: str) -> str:
+        """Text of a candidate, with its own paths of the kernel's files turned into the project's."""
+        return _CANDIDATE_FOLDER.sub(f"{self.kernel.path.parent}/", text)
+
     def relative(self, file: str) -> str:
         """A file's path within the project, or its end if it lies elsewhere."""
+        file = self._in_project(file)
         try:
             return str(Path(file).resolve().relative_to(self._court.catalog.root.resolve())) if file else ""
         except ValueError:
@@ -306,21 +319,20 @@ def zygote_for(court: Court, kind: str, backend: str) -> Zygote:
     key = f"{kind} {backend}"
     with _STARTING:
         if key not in court.zygotes:
-            environment = backends.get(backend).environment(cache_folder(court.config) / "dsl")
-            if kind == "interpret":
-                environment["TRITON_INTERPRET"] = "1"
-            elif kind == "cuda":
-                environment.pop("CUDA_VISIBLE_DEVICES", None)
-            court.zygotes[key] = Zygote(kind, (backend,), environment)
+            court.zygotes[key] = Zygote(kind, (backend,), _environment(kind, backend), (court.catalog.root,))
         return court.zygotes[key]
 
 
-def _caches(backend: str, config: Config, kernel: Kernel) -> dict[str, str]:
-    """The DSL's own cache for this kernel's content alone: nothing that a candidate wrote is read by another kernel."""
-    folder = cache_folder(config) / "jit" / kernel.sha256()[:32]
-    folder.mkdir(parents=True, exist_ok=True)
-    variables = backends.get(backend).environment(folder)
-    return {name: value for name, value in variables.items() if str(folder) in value}
+def _environment(kind: str, backend: str) -> Callable[[Path], dict[str, str]]:
+    def environment(cache: Path) -> dict[str, str]:
+        variables = backends.get(backend).environment(cache)
+        if kind == "interpret":
+            variables["TRITON_INTERPRET"] = "1"
+        elif kind == "cuda":
+            variables.pop("CUDA_VISIBLE_DEVICES", None)
+        return variables
+
+    return environment
 
 
 def _load(path: Path) -> Reference | ReferenceFailed:

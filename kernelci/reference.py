@@ -1,7 +1,8 @@
 """What a reference file is made of: cases, inputs, outputs, the truth, and its cost.
 
-A reference imports its vocabulary from here (`check`, `bench`, `like`, `tensor`); the referee loads it with `load`.
-torch is imported only inside functions, so that the catalog stays light.
+A reference imports its vocabulary from here (`check`, `bench`, `like`, `tensor`, `alias`, `sizes`, `Budget`); the
+referee loads it with `load`. docs/correctness.md says what else a reference can declare. torch is imported only inside
+functions, so that the catalog stays light.
 """
 
 import importlib.util
@@ -18,7 +19,15 @@ from msgspec import Struct
 if TYPE_CHECKING:
     import torch
 
-SHORT = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+SHORT = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "float4_e2m1fn_x2": "e2m1",
+}
 
 
 class ReferenceFailed(Exception):
@@ -28,7 +37,7 @@ class ReferenceFailed(Exception):
 class Case(Struct, frozen=True):
     """One input setting. Its sizes and parameters are attributes: `case.rows`, `case.dtype` (a torch.dtype)."""
 
-    kind: str  # "check" or "bench"
+    kind: str  # "check", "bench", or "hidden": drawn by the referee from the domain
     values: tuple[tuple[str, Any], ...]
     title: str = ""
 
@@ -51,7 +60,11 @@ class Case(Struct, frozen=True):
 
     def with_dtype(self, dtype: str) -> "Case":
         """The same case with other data."""
-        return Case(self.kind, tuple((k, dtype if k == "dtype" else v) for k, v in self.values), self.title)
+        return self.with_value("dtype", dtype)
+
+    def with_value(self, name: str, value: Any) -> "Case":
+        """The same case with another value of one of its parameters."""
+        return Case(self.kind, tuple((k, value if k == name else v) for k, v in self.values), self.title)
 
 
 def check(title: str = "", **values: Any) -> Case:
@@ -65,10 +78,11 @@ def bench(title: str, **values: Any) -> Case:
 
 
 class TensorSpec(Struct, frozen=True):
-    """Shape and dtype (by its torch name) of a tensor; contiguous, row-major."""
+    """Shape and dtype (by its torch name) of a tensor; contiguous, row-major. `alias`: the input whose memory it is."""
 
     shape: tuple[int, ...]
     dtype: str
+    alias: str = ""
 
     @property
     def elements(self) -> int:
@@ -79,6 +93,44 @@ class Like(Struct, frozen=True):
     """An output with the shape and dtype of an input."""
 
     name: str
+
+
+class Alias(Struct, frozen=True):
+    """An output that is an input, changed in place."""
+
+    name: str
+
+
+def alias(name: str) -> Alias:
+    """An output that the kernel leaves in the memory of the input `name`."""
+    return Alias(name)
+
+
+class Sizes(Struct, frozen=True):
+    """The values that a size may take: from `low` to `high`, multiples of `multiple`."""
+
+    low: int
+    high: int
+    multiple: int = 1
+
+    def allow(self, value: int) -> bool:
+        """Whether a case may have this size."""
+        return self.low <= value <= self.high and value % self.multiple == 0
+
+
+def sizes(low: int, high: int, multiple: int = 1) -> Sizes:
+    """The domain of a size: low to high, both included, and a multiple of `multiple`."""
+    return Sizes(low, high, multiple)
+
+
+class Budget(Struct, frozen=True):
+    """Factors over what the honest implementation loses; larger ones are shown with every row."""
+
+    worst: float = 4.0
+    rmse: float = 1.5
+
+
+LAYOUTS = ("offset1", "offset3", "offset7", "strided", "transposed", "expanded", "padded")
 
 
 def like(name: str) -> Like:
@@ -107,7 +159,32 @@ class Reference:
         self._module = module
         self.precision: str | None = getattr(module, "precision", None)
         self.repeatable = bool(getattr(module, "repeatable", False))
+        self.batch_invariant = bool(getattr(module, "batch_invariant", False))
         self.nan_allowed = bool(getattr(module, "nan_allowed", False))
+        self.budget: Budget = getattr(module, "budget", Budget())
+        self.mutates: tuple[str, ...] = tuple(getattr(module, "mutates", ()))
+        self.domain: dict[str, Sizes] = dict(getattr(module, "domain", {}))
+        self.layouts = {name: _layouts(kinds) for name, kinds in getattr(module, "layouts", {}).items()}
+        self.independent: dict[str, tuple[str, ...]] = dict(getattr(module, "independent", {}))
+        self._check_declarations()
+
+    def _check_declarations(self) -> None:
+        names = self.parameters()
+        unknown = {*self.mutates, *(name for group in self.independent.values() for name in group)} - set(names)
+        kinds = {kind for group in self.layouts.values() for kind in group} - set(LAYOUTS)
+        said = ""
+        if unknown:
+            said = f"{sorted(unknown)[0]!r} is no input; the inputs are {', '.join(names)}"
+        elif kinds:
+            said = f"no layout {sorted(kinds)[0]!r}; there are offset, {', '.join(LAYOUTS)}"
+        elif not all(isinstance(value, Sizes) for value in self.domain.values()):
+            said = "domain must give sizes(low, high) for each size"
+        elif not isinstance(self.budget, Budget):
+            said = "budget must be a Budget(worst=…, rmse=…)"
+        elif self.precision not in (None, "full", "low"):
+            said = f"precision is full or low, not {self.precision!r}"
+        if said:
+            raise ReferenceFailed(f"{self.path.name}: {said}")
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -144,7 +221,11 @@ class Reference:
         declared = self._call("outputs", case)
         if not isinstance(declared, dict) or not declared:
             raise ReferenceFailed(f"{self.path.name}: outputs() must give at least one output by name")
-        return {name: _resolved(self.path.name, spec, inputs) for name, spec in declared.items()}
+        found = {name: _resolved(self.path.name, spec, inputs) for name, spec in declared.items()}
+        stray = {name for name in found if name in inputs and found[name].alias != name}
+        if stray:
+            raise ReferenceFailed(f"{self.path.name}: {sorted(stray)[0]} is an input too; declare alias(…)")
+        return found
 
     def truth(self, inputs: Mapping[str, Any], names: Iterable[str]) -> dict[str, "torch.Tensor"]:
         """Call `reference` with the given inputs; its results by output name."""
@@ -154,6 +235,28 @@ class Reference:
         """The honest implementation on inputs widened for accumulation: `honest` if given, else `reference`."""
         function = "honest" if hasattr(self._module, "honest") else "reference"
         return self._named(function, self._call(function, **inputs), tuple(names))
+
+    def compare(self, name: str, actual: "torch.Tensor", oracle: "torch.Tensor", inputs: Mapping[str, Any]) -> Any:
+        """What the reference's own `compare` says of an output: None (the usual gates decide), a tensor that is True
+        where an element is wrong, or a text that says what is wrong, empty for nothing."""
+        if not hasattr(self._module, "compare"):
+            return None
+        return self._call("compare", name, actual, oracle, inputs)
+
+    def case_of(self, case_id: str) -> Case | None:
+        """The case of this name: a declared one, or one of other sizes within the domain, as hidden cases are."""
+        for case in self.cases():
+            if case.id == case_id:
+                return case
+        for case in self.cases():
+            found = _resized(case, case_id)
+            if found is not None and self.allows(found):
+                return found
+        return None
+
+    def allows(self, case: Case) -> bool:
+        """Whether the domain allows all sizes of a case; sizes that it does not name are as they are in some case."""
+        return all(self.domain[name].allow(value) for name, value in case.values if name in self.domain)
 
     def _named(self, function: str, result: Any, names: tuple[str, ...]) -> dict[str, "torch.Tensor"]:
         results = result if isinstance(result, tuple) else (result,)
@@ -203,10 +306,29 @@ def _is_function(module: ModuleType, name: str) -> bool:
 def _resolved(file: str, spec: Any, inputs: Mapping[str, Any]) -> TensorSpec:
     if isinstance(spec, TensorSpec):
         return spec
-    if isinstance(spec, Like) and hasattr(inputs.get(spec.name), "shape"):
+    if isinstance(spec, Like | Alias) and hasattr(inputs.get(spec.name), "shape"):
         source = inputs[spec.name]
-        return TensorSpec(tuple(source.shape), str(source.dtype).removeprefix("torch."))
+        shared = spec.name if isinstance(spec, Alias) else ""
+        return TensorSpec(tuple(source.shape), str(source.dtype).removeprefix("torch."), shared)
     raise ReferenceFailed(f"{file}: outputs() holds {spec!r}; use like('input') or tensor(shape…, dtype=…)")
+
+
+def _layouts(kinds: Any) -> tuple[str, ...]:
+    """`offset` stands for all three offsets."""
+    names = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    offsets = tuple(kind for kind in LAYOUTS if kind.startswith("offset"))
+    return tuple(one for name in names for one in (offsets if name == "offset" else (name,)))
+
+
+def _resized(case: Case, case_id: str) -> Case | None:
+    """The case with the sizes that stand in a name, if the rest of the name is its own."""
+    sizes_text, _, rest = case_id.partition("-")
+    own_sizes, _, own_rest = case.id.partition("-")
+    numbers = sizes_text.split("x")
+    if rest != own_rest or len(numbers) != len(own_sizes.split("x")) or not all(text.isdecimal() for text in numbers):
+        return None
+    values = iter(int(text) for text in numbers)
+    return Case("hidden", tuple((key, next(values) if type(value) is int else value) for key, value in case.values))
 
 
 def _torch_dtype(name: Any) -> Any:

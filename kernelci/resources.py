@@ -1,16 +1,17 @@
-"""Files that come with kernelci: in the wheel under kernelci/data/, in a checkout in the repository's root."""
+"""Files that come with kernelci: in the wheel under kernelci/data/, in a checkout in the repository's root or tests/."""
 
 from pathlib import Path
 
 from kernelci.errors import RunnerBroken
 
 TEMPLATES = "report_templates"
+CORPUS = "bad_kernels"
 _PACKAGE = Path(__file__).parent
 
 
 def folder(name: str) -> Path:
     """Our own folder of that name. Raises RunnerBroken where the installation lacks it."""
-    places = (_PACKAGE / "data" / name, _PACKAGE.parent / name)
+    places = (_PACKAGE / "data" / name, _PACKAGE.parent / name, _PACKAGE.parent / "tests" / name)
     found = next((place for place in places if place.is_dir()), None)
     if found is None:
         raise RunnerBroken(f"kernelci's own folder {name} is missing", hint="install kernelci again")

@@ -4,61 +4,109 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelci import catalog, config
 from kernelci.catalog import Kernel
+from kernelci.errors import ConfigError
 from kernelci.model import KernelReport, RungResult
 from kernelci.reasons import REASONS, Outcome
 
+if TYPE_CHECKING:
+    from kernelci.referee import Court
+
 POLL_S = 0.05
 RUNGS = ("precheck", "compile", "run", "correctness")
+USUAL_TARGET = "sm_90a"
+Stamp = tuple[tuple[str, int, int], ...]
 
 
-def watch(root: Path, name: str, target: str) -> int:
+def watch(root: Path, name: str, target: str = "") -> int:
     """Answer every save until interrupted. Raises ConfigError for an unknown kernel."""
     for report, seconds in answers(root, name, target):
         click.echo(summary(report, seconds))
     return 0
 
 
-def answers(root: Path, name: str, target: str) -> Iterator[tuple[KernelReport, float]]:
-    """A report for the kernel as it is, then one after each change of its files or its reference; and the seconds."""
-    from kernelci.ladder import Plan, chosen, climb_one, opened
-    from kernelci.referee import KernelReferee
-    from kernelci.rungs import ladder
+def answers(root: Path, name: str, target: str = "") -> Iterator[tuple[KernelReport, float]]:
+    """A report for the kernel as it is, then one after each change of its files or its reference; and the seconds.
+
+    Without a `target` it is the usual one, or the first of the card's where the card leaves that out.
+    """
+    from kernelci.ladder import Plan, opened
 
     root = root.resolve()
     options = config.load(root)
     found = catalog.scan(root, options)
-    (kernel, *_) = found.select((name,))
+    kernel = _the_one(found, name)
     with (
         tempfile.TemporaryDirectory() as out,
         opened(found, options, Plan((kernel,), Path(out), tier="watch")) as court,
     ):
-        rungs = chosen(ladder(root / options.rungs), RUNGS)
-        seen = None
+        _warm(kernel, court)
+        seen: tuple[Stamp, Stamp] | None = None
         while True:
-            stamp = _stamp(kernel, found)
+            stamp = (_stamp(kernel.sources()), _stamp((found.references.get(kernel.reference),)))
             if stamp == seen:
                 time.sleep(POLL_S)
                 continue
+            if seen is not None and stamp[1] != seen[1]:
+                _forget_reference(court)
             seen, began = stamp, time.monotonic()
-            (kernel, *_) = catalog.scan(root, options).select((name,))
-            court.references.clear()
-            referee = KernelReferee(kernel, court, (target,))
-            referee.start_compiling()
-            try:
-                report = climb_one(referee, rungs, None)
-            finally:
-                referee.forget()
-            yield report, time.monotonic() - began
+            kernel = catalog.read(kernel.path)  # by its path, since a broken card may change its name
+            yield _answer(kernel, court, target), time.monotonic() - began
 
 
-def _stamp(kernel: Kernel, found: catalog.Catalog) -> tuple[tuple[str, int], ...]:
-    files = [*kernel.sources(), *filter(None, [found.references.get(kernel.reference)])]
-    return tuple((str(file), file.stat().st_mtime_ns) for file in files if file.exists())
+def _the_one(found: catalog.Catalog, name: str) -> Kernel:
+    kernels = found.select((name,))
+    if len(kernels) > 1:
+        names = ", ".join(kernel.name for kernel in kernels[:12])
+        raise ConfigError(f"{name!r} matches {len(kernels)} kernels, and one is watched", hint=f"one of {names}")
+    return kernels[0]
+
+
+def _warm(kernel: Kernel, court: "Court") -> None:
+    """Start both processes now: the first answer may come from the cache, and the second must not wait for imports."""
+    from kernelci import backends
+    from kernelci.ladder import warm
+
+    if kernel.backend in backends.names():
+        court.builder.warm(kernel.backend)
+        warm((kernel,), court)
+
+
+def _forget_reference(court: "Court") -> None:
+    from kernelci.referee import Truths
+
+    court.references.clear()
+    court.truths = Truths(court.device.torch_name, court.seed)
+
+
+def _answer(kernel: Kernel, court: "Court", target: str) -> KernelReport:
+    from kernelci.ladder import chosen, climb_one
+    from kernelci.referee import KernelReferee
+    from kernelci.rungs import ladder
+
+    rungs = chosen(ladder(court.catalog.root / court.config.rungs), RUNGS)
+    referee = KernelReferee(kernel, court, (target or _usual(kernel, court),))
+    referee.start_compiling()
+    try:
+        return climb_one(referee, rungs, None)
+    finally:
+        referee.forget()
+
+
+def _usual(kernel: Kernel, court: "Court") -> str:
+    known = kernel.card.targets if kernel.card and kernel.card.targets else court.config.targets
+    return USUAL_TARGET if USUAL_TARGET in known or not known else known[0]
+
+
+def _stamp(files: tuple[Path | None, ...]) -> Stamp:
+    """Changes when a file does: names, times and sizes. One that is away for a moment, as while it is saved, is left out."""
+    stats = [(str(file), file.stat()) for file in files if file is not None and file.exists()]
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 def summary(report: KernelReport, seconds: float) -> str:

@@ -56,6 +56,9 @@ class Backend(Protocol):
     DISTRIBUTIONS: tuple[str, ...]
     """Python distributions whose versions enter a compile cache's key."""
 
+    REUSES_CACHE: bool
+    """Whether a launch finds in the DSL's own cache what an earlier process compiled."""
+
     def environment(self, cache_dir: Path) -> dict[str, str]:
         """Variables to set before the DSL is first imported; caches go below `cache_dir`."""
 

@@ -12,6 +12,7 @@ from kernelci.backends import Build, Builds, CompileFailed
 from kernelci.gpus import Gpu
 from kernelci.workbench import cudacore, toolkit
 
+REUSES_CACHE = False
 DISTRIBUTIONS = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-cccl")
 _TEXT_SECTION = re.compile(rb"\x00\.text\.([\w$]+)(?=\x00)")
 _ERROR = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error", re.MULTILINE)

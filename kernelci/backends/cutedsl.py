@@ -12,6 +12,7 @@ from unittest import mock
 from kernelci.backends import Build, Builds, CompileFailed
 from kernelci.gpus import Gpu
 
+REUSES_CACHE = False
 DISTRIBUTIONS = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base", "nvidia-cutlass-dsl-libs-core", "apache-tvm-ffi")
 _ENTRY = re.compile(r"\.visible \.entry ([\w$]+)\s*\(")
 _THREADS = re.compile(r"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")

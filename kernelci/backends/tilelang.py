@@ -13,6 +13,7 @@ from kernelci.backends import Build, Builds, CompileFailed
 from kernelci.gpus import Gpu
 from kernelci.workbench import toolkit
 
+REUSES_CACHE = True
 DISTRIBUTIONS = (
     "tilelang",
     "apache-tvm-ffi",

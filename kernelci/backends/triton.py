@@ -13,6 +13,7 @@ from unittest import mock
 from kernelci.backends import Build, Builds, CompileFailed, TooMuchShared
 from kernelci.gpus import Gpu
 
+REUSES_CACHE = True
 DISTRIBUTIONS = ("triton",)
 
 

@@ -4,6 +4,7 @@ A compiled kernel is found again by the hash of all that could change it: the ke
 the target, the cases' arguments, and kernelci's version.
 """
 
+import contextlib
 import hashlib
 import os
 import threading
@@ -33,6 +34,7 @@ from kernelci.workbench.protocol import (
     DeadlinePassed,
     Raised,
     Refused,
+    Source,
     TensorPlace,
     Value,
 )
@@ -64,10 +66,15 @@ class Compilation(Struct, frozen=True):
 
 
 class Builder:
-    """Compiles in the background; each backend has a zygote of its own, started when first needed."""
+    """Compiles in the background; each backend has a zygote of its own, started when first needed.
 
-    def __init__(self, config: Config) -> None:
+    Without `sass` nothing is disassembled, which takes longer than compiling a small kernel, and nothing new is kept.
+    """
+
+    def __init__(self, config: Config, sass: bool = True, hidden: Iterable[Path] = ()) -> None:
         self._config = config
+        self._hidden = tuple(hidden)
+        self._sass = sass
         self._cache = cache_folder(config)
         self._pool = ThreadPoolExecutor(config.jobs or os.cpu_count() or 1, thread_name_prefix="compile")
         self._zygotes: dict[str, Zygote] = {}
@@ -79,13 +86,46 @@ class Builder:
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
         return self._pool.submit(self._compile, kernel, message)
 
+    def fill_caches(self, kernel: Kernel, reference: Reference, target: str) -> "tuple[Future[bytes], ...]":
+        """Compile every case in the background, a process per dtype, for the DSL's own cache.
+
+        A candidate that finds its launches there needs not compile them. Empty where compiling fails: the compile rung
+        tells why.
+        """
+        if backends.get(kernel.backend).REUSES_CACHE is False:
+            return ()
+        groups: dict[str, list[Case]] = {}
+        for case in reference.cases():
+            groups.setdefault(str(dict(case.values).get("dtype", "")), []).append(case)
+        messages = [_message(kernel, reference, target, tuple(cases), False) for cases in groups.values()]
+        return tuple(
+            self._pool.submit(self._cache_of, kernel, msgspec.structs.replace(message, keep_cache=True))
+            for message in messages
+        )
+
+    def _cache_of(self, kernel: Kernel, message: Build) -> bytes:
+        path = self._cache / "jit" / _key(kernel, message)
+        with contextlib.suppress(OSError):
+            return path.read_bytes()
+        candidate = self._zygote(message.backend).fork(memory_bytes=self._config.memory_bytes)
+        try:
+            answer = candidate.ask(message, self._config.compile_timeout_s)
+        except (DeadlinePassed, Refused, Ended):
+            return b""
+        finally:
+            candidate.close()
+        if not isinstance(answer, Built):
+            return b""
+        _write(path, answer.cache)
+        return answer.cache
+
     def _compile(self, kernel: Kernel, message: Build) -> Compilation:
         path = self._cache / "compiled" / _key(kernel, message)
         kept = _kept(path)
         if kept is not None:
             return msgspec.structs.replace(kept, cached=True)
         made = self._fresh(message)
-        if made.verdict is None:
+        if made.verdict is None and self._sass:
             _keep(path, made)
         return made
 
@@ -108,14 +148,19 @@ class Builder:
             return Compilation(message.target, verdict=Raised("refused", f"answered with {type(answer).__name__}"))
         if not answer.kernels:
             return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
-        return Compilation(message.target, tuple(_described(kernel) for kernel in answer.kernels), answer.notes)
+        builds = tuple(_described(kernel, self._sass) for kernel in answer.kernels)
+        return Compilation(message.target, builds, answer.notes)
 
-    def _zygote(self, backend: str) -> Zygote:
+    def warm(self, backend: str) -> Zygote:
+        """Start the zygote of a backend, if it has not been started; does not wait for its imports."""
         with self._lock:
             if backend not in self._zygotes:
-                environment = backends.get(backend).environment(self._cache / "dsl")
-                self._zygotes[backend] = Zygote("compile", (backend,), environment)
-            zygote = self._zygotes[backend]
+                environment = backends.get(backend).environment
+                self._zygotes[backend] = Zygote("compile", (backend,), environment, self._hidden)
+            return self._zygotes[backend]
+
+    def _zygote(self, backend: str) -> Zygote:
+        zygote = self.warm(backend)
         missing = zygote.wait_ready()
         if backend in missing:
             raise Verdict("missing-dependency", f"{backend} can't be imported: {missing[backend]}")
@@ -161,18 +206,25 @@ def _place(shape: tuple[int, ...], dtype: str) -> TensorPlace:
 def _message(kernel: Kernel, reference: Reference, target: str, cases: tuple[Case, ...], all_configs: bool) -> Build:
     assert kernel.card is not None
     calls = tuple(call_of(reference, case) for case in cases)
-    return Build(str(kernel.path), kernel.card.entry, kernel.card.backend, target, calls, all_configs)
+    return Build(source_of(kernel), kernel.card.entry, kernel.card.backend, target, calls, all_configs)
 
 
-def _described(kernel: BuiltKernel) -> Compiled:
-    """Add what the cubin says. A cubin that NVIDIA's tools can't read leaves its dumps without SASS."""
+def source_of(kernel: Kernel) -> Source:
+    """The kernel's own files, as they travel to a candidate."""
+    files = {path.name: path.read_bytes() for path in kernel.sources()}
+    return Source(kernel.reference, kernel.path.name, files)
+
+
+def _described(kernel: BuiltKernel, sass: bool = True) -> Compiled:
+    """Add what the cubin says, and with `sass` its machine code in words. A cubin that NVIDIA's tools can't read leaves its dumps without SASS."""
     files = dict(kernel.files)
     binary = files.get("cubin")
     if not binary:
         return Compiled(kernel, (), files)
     try:
         found = tuple(cubin.resources(binary))
-        files["sass"] = cubin.disassemble(binary).encode()
+        if sass:
+            files["sass"] = cubin.disassemble(binary).encode()
     except (cubin.BrokenCubin, cubin.ToolMissing) as error:
         files["sass"] = f"// no disassembly: {error}\n".encode()
         found = ()
@@ -182,7 +234,7 @@ def _described(kernel: BuiltKernel) -> Compiled:
 def _key(kernel: Kernel, message: Build) -> str:
     installed = versions(backends.get(message.backend).DISTRIBUTIONS)
     digest = hashlib.sha256(f"{kernelci.__version__} {sorted(installed.items())} {kernel.sha256()}".encode())
-    digest.update(msgspec.msgpack.encode(msgspec.structs.replace(message, path=kernel.path.name)))
+    digest.update(msgspec.msgpack.encode(message))
     return digest.hexdigest()
 
 
@@ -194,7 +246,12 @@ def _kept(path: Path) -> Compilation | None:
 
 
 def _keep(path: Path, made: Compilation) -> None:
+    _write(path, msgspec.msgpack.encode(made))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    partial.write_bytes(msgspec.msgpack.encode(made))
+    partial.write_bytes(data)
     partial.replace(path)

@@ -4,6 +4,7 @@ Around each tensor lie guard zones whose random contents only the referee keeps.
 allocation shared by a CUDA IPC handle, so that mapping it reveals nothing else; without a GPU it is an anonymous file.
 """
 
+import fcntl
 import math
 import mmap
 import os
@@ -20,16 +21,26 @@ GUARD_BYTES = 4096
 
 
 class Plan:
-    """Where the tensors of one slot lie: inputs first, then outputs, with guard zones around each."""
+    """Where the tensors of one slot lie, with guard zones around each; `layouts` names those that don't lie plainly.
 
-    def __init__(self, tensors: Mapping[str, TensorSpec], base: int = 0) -> None:
+    A tensor with an alias lies where that one lies. What a layout leaves between a tensor's elements is guard too.
+    """
+
+    def __init__(
+        self, tensors: Mapping[str, TensorSpec], base: int = 0, layouts: Mapping[str, str] | None = None
+    ) -> None:
         self.places: dict[str, TensorPlace] = {}
         self.guards: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
         end = base
         for name, spec in tensors.items():
-            start = _aligned(end + GUARD_BYTES)
-            size = spec.elements * dtype_of(spec.dtype).itemsize
-            self.places[name] = TensorPlace(start, spec.shape, row_major(spec.shape), spec.dtype)
+            if spec.alias:
+                self.places[name] = self.places[spec.alias]
+                continue
+            itemsize = dtype_of(spec.dtype).itemsize
+            strides, shift = laid_out(spec.shape, (layouts or {}).get(name, ""))
+            start = _aligned(end + GUARD_BYTES) + shift * itemsize
+            size = _reach(spec.shape, strides) * itemsize
+            self.places[name] = TensorPlace(start, spec.shape, strides, spec.dtype)
             self.guards[name] = ((end, start), (start + size, start + size + GUARD_BYTES))
             end = start + size + GUARD_BYTES
         self.base = base
@@ -50,8 +61,10 @@ class Arena:
         self.handle = b""
         self.fd: int | None = None
         if device == "cpu":
-            self.fd = os.memfd_create("kernelci-arena")
+            self.fd = os.memfd_create("kernelci-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(self.fd, self.size)
+            # A candidate that could shrink the file would make the referee's next read a SIGBUS.
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             self._memory = Mapped(device, self.size, self.fd, b"")
         else:
             from kernelci.workbench.cuda_memory import allocate
@@ -139,6 +152,35 @@ def dtype_of(name: str) -> torch.dtype:
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of a contiguous tensor."""
     return tuple(math.prod(max(size, 1) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def laid_out(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...], int]:
+    """Strides, and the offset of the first element from an aligned address, both in elements."""
+    if layout.startswith("offset"):
+        return row_major(shape), int(layout.removeprefix("offset"))
+    if layout == "strided":  # every second column
+        return tuple(2 * stride for stride in row_major(shape)), 0
+    if layout == "padded":  # a pitch that is no multiple of 16 bytes
+        return row_major((*shape[:-1], shape[-1] + 3))[:-1] + (1,), 0
+    if layout == "expanded":  # one entry along the first axis stands for all
+        return (0, *row_major(shape)[1:]), 0
+    if layout == "transposed":
+        swapped = row_major((*shape[:-2], shape[-1], shape[-2]))
+        return (*swapped[:-2], swapped[-1], swapped[-2]), 0
+    return row_major(shape), 0
+
+
+def fits(shape: tuple[int, ...], layout: str) -> bool:
+    """Whether a layout means something for this shape: enough axes, and more than one element along them."""
+    if 0 in shape or not shape:
+        return False
+    if layout.startswith("offset"):
+        return True
+    if layout == "transposed":
+        return len(shape) >= 2 and shape[-1] > 1 and shape[-2] > 1
+    if layout == "padded":
+        return len(shape) >= 2 and shape[-2] > 1
+    return shape[0] > 1 if layout == "expanded" else shape[-1] > 1
 
 
 def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

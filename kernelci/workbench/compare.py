@@ -6,12 +6,15 @@ The gates (docs/correctness.md derives them; k = 4 for the worst element, 1.5 fo
 * RMSE <= 1.5 · max(honest RMSE, RMSE floor), which for PSNR is 20·log10(1.5) dB below the honest one,
 * 1 - cosine <= 2.25 · max(honest 1 - cosine, the floor's share of it).
 
-A group is an output row, or as many rows as make 32 elements. In low precision the floors are what rounding alone costs
-(½ ulp for an element, ulp / √12 for RMSE): the error of a careless accumulator must not hide below them. In full precision
-the honest implementation is one of many orders of summation and one of many exps, so its own error says little at the
-scale of an ulp: exp2(x · log2 e), which GPUs compute fastest, is off by up to 0.7 |x| ulp, so 60 ulp at the smallest
-normal number, and a long sum of equal terms by several. The floors are 16 and 8 ulp there; a lower precision (tf32, fp16)
-rounds at 4096 ulp. Below float32's smallest normal number a GPU may flush to zero, so that much is always allowed.
+A group is an output row, or as many rows as make 32 elements. In low precision the floors are what rounding alone
+costs (½ ulp for an element, ulp / √12 for RMSE): the error of a careless accumulator must not hide below them. In
+full precision the honest implementation is one of many orders of summation and one of many exps, so its own error
+says little at the scale of an ulp. exp2(x · log2 e), which GPUs compute fastest, rounds its argument and so is off by
+up to |x| / 2 ulp of its result, and |x| goes up to ln 2 · 126 where a float32 result is still normal: 16 ulp is an
+eighth of the exponent's range (128 ulp for float64), which the factor 4 brings to the worst that such an exp does. A
+long sum of equal terms is off by several ulp in every element of its row: the floor of RMSE is 8 ulp. A lower
+precision (tf32, fp16) rounds at 4096 ulp. Below float32's smallest normal number a GPU may flush to zero, so that
+much is always allowed.
 """
 
 import math
@@ -20,12 +23,12 @@ import torch
 from msgspec import Struct
 
 from kernelci.model import Metric, Number, Unit, number
+from kernelci.reference import Budget
+from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
-WORST_FACTOR = 4.0
-RMSE_FACTOR = 1.5
 GROUP_ELEMENTS = 32
 FLUSHED = 2.0**-126
-ELEMENT_FLOOR_ULP = {"full": 16.0, "low": 0.5}
+HALF_ULP = 0.5
 RMSE_FLOOR_ULP = {"full": 8.0, "low": 1 / math.sqrt(12)}
 
 
@@ -58,6 +61,7 @@ class Comparison(Struct, frozen=True):
     misplaced: int
     bad: torch.Tensor
     steady: bool
+    said: str = ""
 
     @property
     def passed(self) -> bool:
@@ -87,9 +91,9 @@ class Comparison(Struct, frozen=True):
 
 def precision_of(dtype: torch.dtype) -> str:
     """ "full" for float32 and wider, "low" for narrower floats, "exact" for everything else."""
-    if not dtype.is_floating_point:
+    if not is_float(dtype):
         return "exact"
-    return "full" if torch.finfo(dtype).bits >= 32 else "low"
+    return "full" if facts(dtype).bits >= 32 else "low"
 
 
 def compare(
@@ -99,35 +103,57 @@ def compare(
     honest: torch.Tensor,
     precision: str | None = None,
     nan_allowed: bool = False,
+    budget: Budget | None = None,
 ) -> Comparison:
     """Compare one output (any shape) with the oracle (float64, same shape); `honest` is in the output's dtype."""
-    precision = precision or precision_of(actual.dtype)
-    if precision == "exact" or not actual.dtype.is_floating_point:
+    if not is_float(actual.dtype):
         return _exact(name, actual, oracle)
-    rounded = oracle.to(actual.dtype)
-    misplaced = _misplaced(actual, rounded, nan_allowed)
-    finite = torch.isfinite(rounded) & torch.isfinite(actual)
-    truth = torch.where(finite, oracle, 0.0)
-    error = torch.where(finite, actual.double() - oracle, 0.0).abs()
-    honest_error = torch.where(finite, honest.double() - oracle, 0.0).abs()
+    precision, budget = precision or precision_of(actual.dtype), budget or Budget()
+    kind = facts(actual.dtype)
+    got, fair = decoded(actual), decoded(honest)
+    rounded = decoded(encoded(oracle, actual.dtype))
+    misplaced = _misplaced(got, rounded, oracle, kind, nan_allowed)
+    # Where the oracle is beyond the largest number, a type without infinity has no error to speak of.
+    counted = torch.isfinite(rounded) & torch.isfinite(got) & _within(oracle, kind)
+    truth = torch.where(counted, oracle, 0.0)
+    error = torch.where(counted, got - oracle, 0.0).abs()
+    honest_error = torch.where(counted, fair - oracle, 0.0).abs()
     ulp = ulp_at(truth, actual.dtype)
-    allowed = torch.maximum(_group_max(honest_error), ulp * ELEMENT_FLOOR_ULP[precision])
-    bound = WORST_FACTOR * allowed + FLUSHED
+    allowed = torch.maximum(_group_max(honest_error), ulp * _element_floor(precision, kind))
+    bound = budget.worst * allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
-    numbers = _reduce(error, honest_error, truth, ulp, error / bound, finite, misplaced, actual, honest)
-    return _judged(name, precision, numbers, bad, torch.finfo(actual.dtype).eps)
+    numbers = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
+    return _judged(name, precision, numbers, bad, budget)
 
 
-def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, eps: float) -> Comparison:
+def _element_floor(precision: str, kind: Float) -> float:
+    """In ulp: an eighth of the range of exponents for full precision (16 for float32), half an ulp for low."""
+    return max(16.0, -math.log2(kind.smallest_normal) / 8) if precision == "full" else HALF_ULP
+
+
+def decided(name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str = "own") -> Comparison:
+    """A comparison that the reference made itself: where elements are wrong, or what is wrong."""
+    bad = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
+    if isinstance(verdict, torch.Tensor):
+        bad = verdict.bool() if verdict.shape == actual.shape else bad | verdict.bool().any()
+    count = int(bad.sum())
+    wrong, share = count > 0 or bool(isinstance(verdict, str) and verdict), count / max(actual.numel(), 1)
+    text = verdict if isinstance(verdict, str) else (f"{count} elements are no right answer" if count else "")
+    errors = Errors(share, share, share, share, -math.inf if wrong else math.inf, 0.0 if wrong else 1.0)
+    none = Errors(0.0, 0.0, 0.0, 0.0, math.inf, 1.0)
+    return Comparison(name, precision, errors, none, math.inf if wrong else 0.0, 0.0, 0.0, 0, bad, True, text)
+
+
+def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, budget: Budget) -> Comparison:
     (count, peak, power, misplaced, worst_ratio, ulp2, actual_dot, actual_power, honest_dot, honest_power, *rest) = sums
     count = max(count, 1.0)
     rms = math.sqrt(power / count)
     errors = _errors(rest[:4], count, peak, rms, actual_dot, actual_power, power)
     honest = _errors(rest[4:], count, peak, rms, honest_dot, honest_power, power)
     floor = math.sqrt(ulp2 / count) * RMSE_FLOOR_ULP[precision]
-    rmse_bound = RMSE_FACTOR * max(honest.rmse, floor)
+    rmse_bound = budget.rmse * max(honest.rmse, floor)
     cosine_floor = 0.5 * (floor / rms) ** 2 if rms else 0.0
-    cosine_bound = RMSE_FACTOR**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
+    cosine_bound = budget.rmse**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
     return Comparison(
         name,
         precision,
@@ -154,19 +180,20 @@ def _reduce(
     truth: torch.Tensor,
     ulp: torch.Tensor,
     ratio: torch.Tensor,
-    finite: torch.Tensor,
+    counted: torch.Tensor,
     misplaced: torch.Tensor,
-    actual: torch.Tensor,
-    honest: torch.Tensor,
+    got: torch.Tensor,
+    fair: torch.Tensor,
+    eps: float,
 ) -> list[float]:
     """All sums and maxima in one trip from the device."""
     if truth.numel() == 0:
         return [0.0] * 18
-    got, fair = (torch.where(finite, values.double(), 0.0) for values in (actual, honest))
-    scale = torch.maximum(truth.abs(), truth.square().mean().sqrt() * torch.finfo(actual.dtype).eps)
+    got, fair = (torch.where(counted, values, 0.0) for values in (got, fair))
+    scale = torch.maximum(truth.abs(), truth.square().mean().sqrt() * eps)
     scale = torch.where(scale > 0, scale, 1.0)
     parts = [
-        finite.sum(),
+        counted.sum(),
         truth.abs().amax(),
         truth.square().sum(),
         misplaced.sum(),
@@ -193,16 +220,33 @@ def _errors(
     return Errors(max_abs, max_rel, total / count, mse, psnr, min(cosine, 1.0))
 
 
-def _misplaced(actual: torch.Tensor, rounded: torch.Tensor, nan_allowed: bool) -> torch.Tensor:
-    """Where NaN or an infinity stands on one side only; NaN equals NaN only where the reference says so."""
-    same_nan = torch.isnan(actual) & torch.isnan(rounded) if nan_allowed else torch.zeros_like(actual, dtype=torch.bool)
-    same_inf = torch.isinf(actual) & (actual == rounded)
-    return ~(torch.isfinite(actual) & torch.isfinite(rounded)) & ~same_nan & ~same_inf
+def _misplaced(
+    got: torch.Tensor, rounded: torch.Tensor, oracle: torch.Tensor, kind: Float, nan_allowed: bool
+) -> torch.Tensor:
+    """Where NaN or an infinity stands on one side only; NaN equals NaN only where the reference says so.
+
+    Beyond the largest number, a type of eight bits or less may saturate or not: GPUs have both conversions.
+    """
+    nans = torch.isnan(got) & torch.isnan(rounded)
+    same_inf = torch.isinf(got) & (got == rounded)
+    fine = torch.isfinite(got) & torch.isfinite(rounded) | same_inf | (nans if nan_allowed else same_inf)
+    if kind.bits <= 8:
+        beyond = ~_within(oracle, kind)
+        ends = (got == kind.max * torch.sign(oracle)) | ~torch.isfinite(got)
+        fine = torch.where(beyond & ~torch.isnan(oracle), ends, fine)
+    return ~fine
+
+
+def _within(oracle: torch.Tensor, kind: Float) -> torch.Tensor:
+    """Whether the oracle rounds to a finite number of the type; for wider types infinity says the same."""
+    if kind.bits > 8:
+        return torch.ones_like(oracle, dtype=torch.bool)
+    return oracle.abs() <= kind.max * (1 + kind.eps / 4)
 
 
 def ulp_at(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Distance between neighbouring numbers of `dtype` at |values| (float64), at least its smallest subnormal."""
-    info = torch.finfo(dtype)
+    info = facts(dtype)
     _, exponent = torch.frexp(values.abs())
     ulp = torch.ldexp(torch.full_like(values, info.eps), exponent - 1)
     ulp = torch.where(values == 0, 0.0, ulp)  # frexp gives zero the exponent of 0.5

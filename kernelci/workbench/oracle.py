@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kernelci.reference import Reference, ReferenceFailed, TensorSpec
 from kernelci.workbench.arena import dtype_of
+from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 
 
 class Truth(Struct, frozen=True):
@@ -23,14 +24,20 @@ def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, T
     oracle = reference.truth(widened(inputs, torch.float64), names)
     honest = reference.honest(widened(inputs, _accumulator(inputs)), names)
     for name, spec in outputs.items():
+        expected = logical_shape(spec.shape, dtype_of(spec.dtype))
         for values in (oracle[name], honest[name]):
-            if tuple(values.shape) != spec.shape:
-                shapes = f"{tuple(values.shape)}, declared is {spec.shape}"
+            if tuple(values.shape) != expected:
+                shapes = f"{tuple(values.shape)}, declared is {expected}"
                 raise ReferenceFailed(f"{reference.name}: reference() gives {name} of shape {shapes}")
     return Truth(
         {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
-        {name: values.to(dtype_of(outputs[name].dtype)) for name, values in honest.items()},
+        {name: rounded(values, dtype_of(outputs[name].dtype)) for name, values in honest.items()},
     )
+
+
+def rounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Numbers in an output's dtype, rounded once."""
+    return encoded(values, dtype) if is_float(dtype) else values.to(dtype)
 
 
 def widened(inputs: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -41,7 +48,13 @@ def widened(inputs: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
 def _widen(value: Any, dtype: torch.dtype) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return value.to(dtype, copy=True) if value.is_floating_point() else value.clone()
+    if not is_float(value.dtype):
+        return value.clone()
+    return (
+        value.to(dtype, copy=True)
+        if value.dtype.is_floating_point and value.dtype.itemsize > 1
+        else decoded(value, dtype)
+    )
 
 
 def _accumulator(inputs: Mapping[str, Any]) -> torch.dtype:

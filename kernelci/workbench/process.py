@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import IO, Any
 
 from kernelci.errors import RunnerBroken
+from kernelci.workbench import sandbox
 from kernelci.workbench.protocol import (
     Channel,
     ChannelClosed,
@@ -33,17 +34,16 @@ from kernelci.workbench.protocol import (
     Refused,
 )
 
+EnvironmentFor = Callable[[Path], Mapping[str, str]]
+CACHE = "cache"  # within the private folder: where the DSLs keep what they compile
 START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 10.0
 LOG_BYTES = 8000
-_COMMAND = "import sys; sys.path[:0] = {paths!r}; from kernelci.candidate import main; main()"
 # What a candidate may know of the environment that kernelci was started in.
 ALLOWED = (
     "PATH",
-    "HOME",
     "LANG",
     "LC_ALL",
-    "TMPDIR",
     "LD_LIBRARY_PATH",
     "CUDA_HOME",
     "CUDA_PATH",
@@ -122,14 +122,21 @@ class Candidate:
 class Zygote:
     """A started zygote for one kind of work: "compile", "interpret" or "cuda"."""
 
-    def __init__(self, kind: str, backends: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, backends: tuple[str, ...], environment: EnvironmentFor, hidden: Iterable[Path] = ()
+    ) -> None:
+        """`environment` gives the DSL's variables for a private folder; `hidden` folders are not to be seen inside."""
         self.kind = kind
+        self._jail = sandbox.Jail(sandbox.gpu_nodes() if kind == "cuda" else (), hidden) if _sandboxed() else None
+        self._folder = None if self._jail else tempfile.TemporaryDirectory(prefix="kernelci-")
+        private = Path(self._folder.name if self._folder else sandbox.PRIVATE)
         ours, theirs = socket.socketpair()
         with theirs:
+            inner = command(kind, theirs.fileno(), backends)
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             self._process = subprocess.Popen(
-                command(kind, theirs.fileno(), backends),
-                env=_environment(environment),
+                self._jail.command(inner) if self._jail else inner,
+                env=_environment(private, environment(private / CACHE)),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
@@ -174,10 +181,8 @@ class Zygote:
         except FutureTimeout:
             raise RunnerBroken(f"the {self.kind} process did not start within {START_TIMEOUT_S:.0f} s") from None
 
-    def fork(
-        self, arena_fd: int | None = None, environment: Mapping[str, str] | None = None, memory_bytes: int = 0
-    ) -> Candidate:
-        """A fresh process. Raises RunnerBroken if the zygote is gone."""
+    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
+        """A fresh process that may take this much memory (0: any). Raises RunnerBroken if the zygote is gone."""
         self.wait_ready()
         ours, theirs = socket.socketpair()
         log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Candidate.close
@@ -187,7 +192,7 @@ class Zygote:
         files = (theirs.fileno(), log.fileno(), *(() if arena_fd is None else (arena_fd,)))
         with theirs, self._lock:
             try:
-                self._channel.send(Fork(token, dict(environment or {}), memory_bytes), files)
+                self._channel.send(Fork(token, memory_bytes), files)
             except ChannelClosed:
                 raise RunnerBroken(f"the {self.kind} process ended: {self._tail()}") from None
         return Candidate(self, token, Channel(ours, FromCandidate), log, ended)
@@ -206,16 +211,23 @@ class Zygote:
             os.killpg(self._process.pid, 9)
         self._process.wait()
         self._errors.close()
+        if self._jail is not None:
+            self._jail.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def command(kind: str, control_fd: int, backends: tuple[str, ...]) -> list[str]:
     """The zygote's command line: an isolated interpreter with this interpreter's module path, and nothing else."""
-    paths = [path for path in sys.path if path and Path(path).is_dir()]
-    root = str(Path(__file__).resolve().parents[2])
-    if root not in paths:
-        paths.insert(0, root)
-    return [sys.executable, "-I", "-c", _COMMAND.format(paths=paths), kind, str(control_fd), *backends]
+    code = f"{sandbox.import_paths()}from kernelci.candidate import main; main()"
+    return [sys.executable, "-I", "-c", code, kind, str(control_fd), *backends]
 
 
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    return {name: os.environ[name] for name in ALLOWED if name in os.environ} | QUIET | dict(extra)
+def _sandboxed() -> bool:
+    return sandbox.level().sandboxed
+
+
+def _environment(private: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    allowed = {name: os.environ[name] for name in ALLOWED if name in os.environ}
+    own = {"HOME": str(private), "TMPDIR": str(private), "USER": "kernelci", "KERNELCI_PRIVATE": str(private)}
+    return allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(_sandboxed()))} | dict(extra)

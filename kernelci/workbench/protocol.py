@@ -41,7 +41,6 @@ class Fork(Message, frozen=True):
     """Fork a process; its channel, log, and arena come as file descriptors with this message."""
 
     token: int
-    environment: dict[str, str] = {}
     memory_bytes: int = 0
 
 
@@ -81,15 +80,27 @@ class TensorPlace(Struct, frozen=True, forbid_unknown_fields=True):
 Value = TensorPlace | float | int | bool | str | None
 
 
-class Load(Message, frozen=True):
-    """Import a kernel file. `device` is "cpu" or "cuda:N"; `arena` the handle of GPU memory, empty on the CPU."""
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
+    """A kernel's own files by name, and which of them is its Python file: a candidate can't read the project."""
 
-    path: str
+    folder: str
+    name: str
+    files: dict[str, bytes]
+
+
+class Load(Message, frozen=True):
+    """Import a kernel file. `device` is "cpu" or "cuda:N"; `arena` the handle of GPU memory, empty on the CPU.
+
+    `caches` are what the compile processes of this kernel left in their DSL's cache, as tar archives.
+    """
+
+    source: Source
     entry: str
     backend: str
     device: str
     arena_bytes: int
     arena: bytes = b""
+    caches: tuple[bytes, ...] = ()
 
 
 class Call(Message, frozen=True):
@@ -101,14 +112,15 @@ class Call(Message, frozen=True):
 
 
 class Build(Message, frozen=True):
-    """Compile a kernel for a target, without a GPU, for each of the cases."""
+    """Compile a kernel for a target, without a GPU, for each of the cases; `keep_cache`: give the DSL's cache back."""
 
-    path: str
+    source: Source
     entry: str
     backend: str
     target: str
     cases: tuple[Call, ...]
     all_configs: bool = False
+    keep_cache: bool = False
 
 
 # candidate to referee
@@ -165,6 +177,7 @@ class Built(Message, frozen=True):
 
     kernels: tuple[BuiltKernel, ...]
     notes: tuple[str, ...] = ()
+    cache: bytes = b""
 
 
 ToZygote = Fork | Kill

@@ -1,13 +1,12 @@
 """A session: one kernel's candidate process and its arena; a candidate that dies is replaced for the next call."""
 
 import signal
-from pathlib import Path
 from typing import Any
 
 from kernelci.errors import Verdict
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended, Zygote
-from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused
+from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused, Source
 
 ARENA_BYTES = 64 * 2**20  # grown on demand
 
@@ -27,17 +26,17 @@ class Session:
     def __init__(
         self,
         zygote: Zygote,
-        path: Path,
+        source: Source,
         entry: str,
         backend: str,
         device: str,
-        environment: dict[str, str],
         limits: Limits,
+        caches: tuple[bytes, ...] = (),
     ) -> None:
         self._zygote = zygote
-        self._load = (str(path), entry, backend, device)
+        self._load = (source, entry, backend, device)
         self._device = device
-        self._environment = environment
+        self._caches = caches
         self._limits = limits
         self._candidate: Candidate | None = None
         self.arena = Arena(device, ARENA_BYTES)
@@ -60,11 +59,9 @@ class Session:
 
     def _running(self) -> Candidate:
         if self._candidate is None:
-            memory = self._limits.memory_bytes if self._device == "cpu" else 0
-            self._candidate = self._zygote.fork(self.arena.fd, self._environment, memory)
-            answer = self._ask(
-                self._candidate, Load(*self._load, self.arena.size, self.arena.handle), self._limits.load_s
-            )
+            self._candidate = self._zygote.fork(self.arena.fd, self._limits.memory_bytes)
+            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches)
+            answer = self._ask(self._candidate, load, self._limits.load_s)
             if not isinstance(answer, Loaded):
                 self._drop()
                 raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
@@ -109,7 +106,7 @@ class Session:
 
 def _reason(end: Ended) -> tuple[str, str]:
     if end.signal == signal.SIGKILL:
-        return "out-of-memory", "the process was killed (SIGKILL), as the kernel does when memory runs out"
+        return "out-of-memory", "the process took more memory than it may, and was killed"
     if end.signal:
         return "crashed", f"the process died of {signal.Signals(end.signal).name}"
     return "exited", f"the process ended with exit code {end.code} instead of answering"

@@ -1,9 +1,11 @@
-"""A trial: one case and draw through the candidate, twice, with fresh poison and guard zones each time.
+"""A trial: one case and draw through the candidate, twice, in two places of the arena, with fresh poison each time.
 
 It answers what needs no oracle: did the call return, in the right shape and dtype, without touching anything but its
-outputs, did it write every element, and did it do the same twice.
+outputs, did it write every element, and did it do the same twice. Several draws are tried together: all first calls in
+one order, then all second calls in another, so that what a kernel keeps from one call shows in the next.
 """
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +14,11 @@ from msgspec import Struct
 
 from kernelci.errors import Verdict
 from kernelci.reference import Case, TensorSpec
-from kernelci.workbench.arena import GUARD_BYTES, Plan
+from kernelci.workbench.arena import Plan
+from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.location import locate
+from kernelci.workbench.narrow import is_float
+from kernelci.workbench.oracle import Truth
 from kernelci.workbench.protocol import Call, Done, TensorPlace, Value
 from kernelci.workbench.session import Session
 
@@ -21,76 +26,153 @@ from kernelci.workbench.session import Session
 _NAN_WORDS = torch.tensor(
     [sign | word for sign in (0x0000, -0x8000) for word in range(0x7FF1, 0x8000)], dtype=torch.int16
 )
+_PATTERN_WORDS = 2**20  # longer stretches repeat this many random words
+MOVES = 64  # places, 256 bytes apart, that a slot may begin at
 
 
 class Trial(Struct, frozen=True):
-    """What a call left: outputs on the referee's own memory, and whether the second call gave the same bits."""
+    """What the calls left: outputs on the referee's own memory, and those of the second where its bits differ."""
 
     outputs: dict[str, torch.Tensor]
-    repeated: bool
+    again: dict[str, torch.Tensor] | None = None
+
+    @property
+    def repeated(self) -> bool:
+        """Whether two calls on the same inputs gave the same bits."""
+        return self.again is None
 
 
 def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Trial:
     """Call twice and check. Raises Verdict with the reason and place of what went wrong."""
-    tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
-    specs = {name: _spec(value) for name, value in tensors.items()} | dict(outputs)
-    plan = Plan(specs)
-    session.reserve(plan.end)
-    slot = _Slot(session, plan, tensors, outputs)
-    message = _message(case, inputs, plan, outputs)
-    poison = {name: poisoned(spec, session.arena.device) for name, spec in outputs.items()}
-    first = slot.call(message, poison)
-    second = slot.call(message, {name: repoisoned(value) for name, value in poison.items()})
-    _check_written(outputs, first, second)
-    same = all(torch.equal(bits(first.values[name]), bits(second.values[name])) for name in outputs)
-    return Trial(first.values, same)
+    return run_drawn(session, Drawn(case, dict(inputs), dict(outputs), Truth({}, {})))
+
+
+def run_drawn(session: Session, drawn: Drawn) -> Trial:
+    """Call twice and check. Raises Verdict with the reason and place of what went wrong."""
+    slot = _Slot(session, drawn)
+    return slot.second(slot.first())
+
+
+def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> dict[str, Trial | Verdict]:
+    """Try all draws together, calls interleaved in an order that the seed gives."""
+    order = random.Random(seed)
+    slots = {name: _Slot(session, one) for name, one in drawn.items()}
+    begun: dict[str, _Called] = {}
+    found: dict[str, Trial | Verdict] = {}
+    for name in order.sample(sorted(slots), len(slots)):
+        try:
+            begun[name] = slots[name].first()
+        except Verdict as verdict:
+            found[name] = verdict
+    for name in order.sample(sorted(begun), len(begun)):
+        try:
+            found[name] = slots[name].second(begun.pop(name))
+        except Verdict as verdict:
+            found[name] = verdict
+    return found
+
+
+def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.Tensor]]:
+    """The distinct outputs of `count` calls on the same inputs, by a hash of their bits on the device."""
+    slot = _Slot(session, drawn)
+    found: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
+    for _ in range(count):
+        values = slot.call(slot.poison()).values
+        key = tuple(torch.stack([digest(value) for value in values.values()]).tolist())
+        found.setdefault(key, values)
+    return list(found.values())
+
+
+def digest(values: torch.Tensor) -> torch.Tensor:
+    """A 64-bit hash of a tensor's bits, computed where the tensor lies: equal bits give equal hashes."""
+    flat = bits(values).reshape(-1).to(torch.int64)
+    place = torch.arange(flat.numel(), device=flat.device, dtype=torch.int64)
+    mixed = (flat + place * 0x5851F42D4C957F2D) * 0x14057B7EF767814F
+    return ((mixed ^ (mixed >> 29)) * 0x2545F4914F6CDD1D).sum()
 
 
 class _Called(Struct, frozen=True):
+    """The outputs after a call, and where they still held the poison."""
+
     values: dict[str, torch.Tensor]
+    kept: dict[str, torch.Tensor]
     poison: dict[str, torch.Tensor]
 
 
 class _Slot:
     """A slot of the arena for one case: fills it, calls, and checks what must not have changed."""
 
-    def __init__(
-        self, session: Session, plan: Plan, inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, TensorSpec]
-    ) -> None:
+    def __init__(self, session: Session, drawn: Drawn) -> None:
         self._session = session
-        self._plan = plan
-        self._inputs = inputs
-        self._outputs = outputs
+        self._drawn = drawn
+        self._inputs = {name: value for name, value in drawn.inputs.items() if isinstance(value, torch.Tensor)}
+        self._outputs = drawn.outputs
+        self._specs = {name: _spec(value) for name, value in self._inputs.items()} | drawn.outputs
         self._device = session.arena.device
+        self._image: torch.Tensor | None = None
 
-    def call(self, message: Call, poison: dict[str, torch.Tensor]) -> _Called:
-        """Fill inputs, poison and guards; call; check guards and inputs."""
-        arena, plan = self._session.arena, self._plan
-        guard = nan_words(2 * GUARD_BYTES, self._device).view(torch.uint8)
-        for zone in self._zones():
-            arena.raw(*zone).copy_(guard[: zone[1] - zone[0]])
-        for name, value in self._inputs.items():
-            arena.view(plan.places[name]).copy_(value)
+    def first(self) -> _Called:
+        """The first call, on outputs that hold NaN of many patterns."""
+        return self.call(self.poison())
+
+    def second(self, first: _Called) -> Trial:
+        """The second call, on plausible stale values; the trial. Raises Verdict("unwritten")."""
+        again = self.call({name: repoisoned(value) for name, value in first.poison.items()})
+        _check_written(first, again)
+        same = torch.stack([(bits(first.values[name]) == bits(again.values[name])).all() for name in self._outputs])
+        return Trial(first.values, None if bool(same.all()) else again.values)
+
+    def poison(self) -> dict[str, torch.Tensor]:
+        """New poison for every output that has memory of its own."""
+        return {name: poisoned(spec, self._device) for name, spec in self._outputs.items() if not spec.alias}
+
+    def call(self, poison: dict[str, torch.Tensor]) -> _Called:
+        """Fill a slot somewhere in the arena; call; check what lies around the outputs. Raises Verdict."""
+        plan = Plan(self._specs, random.randrange(MOVES) * 256, self._drawn.layouts)
+        self._session.reserve(plan.end + MOVES * 256)
+        arena = self._session.arena
+        arena.raw(plan.base, plan.end).copy_(self._filled(plan))
         for name, value in poison.items():
             arena.view(plan.places[name]).copy_(value)
         self._settle()
-        done = self._session.call(message)
+        done = self._session.call(_message(self._drawn, plan))
         _check_returned(done, self._session.parameters, self._outputs)
-        self._check_guards(guard)
-        self._check_inputs()
-        return _Called({name: arena.view(plan.places[name]).clone() for name in self._outputs}, poison)
+        self._check_untouched(plan)
+        values = {name: arena.view(plan.places[name]).clone() for name in self._outputs}
+        kept = {name: bits(values[name]) == bits(value) for name, value in poison.items()}
+        return _Called(values, kept, poison)
 
-    def _zones(self) -> list[tuple[int, int]]:
-        return [zone for pair in self._plan.guards.values() for zone in pair]
+    def _filled(self, plan: Plan) -> torch.Tensor:
+        """The bytes of the slot: inputs, and random words that read as NaN everywhere else."""
+        if self._image is None or self._image.numel() != plan.bytes:
+            self._image = nan_words(plan.bytes, self._device).view(torch.uint8)
+            for name, value in self._inputs.items():
+                _within(self._image, plan, plan.places[name]).copy_(value)
+        return self._image
 
     def _settle(self) -> None:
         if self._device != "cpu":
             torch.cuda.synchronize()
 
-    def _check_guards(self, guard: torch.Tensor) -> None:
-        for name, (before, after) in self._plan.guards.items():
+    def _check_untouched(self, plan: Plan) -> None:
+        """All bytes but those of the outputs are as they were: one answer from the device where they are."""
+        image, spans = self._filled(plan), _spans(plan, self._changeable())
+        changed = [
+            (self._session.arena.raw(*span) != image[span[0] - plan.base : span[1] - plan.base]).any() for span in spans
+        ]
+        if changed and bool(torch.stack(changed).any()):
+            self._check_guards(plan)
+            self._check_inputs(plan)
+
+    def _changeable(self) -> set[str]:
+        """Names of what a kernel may write to."""
+        return {*self._outputs, *self._drawn.mutates, *(spec.alias for spec in self._outputs.values())}
+
+    def _check_guards(self, plan: Plan) -> None:
+        for name, (before, after) in plan.guards.items():
             for side, (begin, end) in (("before", before), ("after", after)):
-                changed = self._session.arena.raw(begin, end) != guard[: end - begin]
+                expected = self._filled(plan)[begin - plan.base : end - plan.base]
+                changed = self._session.arena.raw(begin, end) != expected
                 if bool(changed.any()):
                     hits = changed.nonzero().reshape(-1)
                     gap = end - begin - int(hits[-1]) if side == "before" else int(hits[0])
@@ -99,18 +181,43 @@ class _Slot:
                         f"{len(hits)} bytes {side} {name} were overwritten, the nearest {gap} bytes away from it",
                     )
 
-    def _check_inputs(self) -> None:
+    def _check_inputs(self, plan: Plan) -> None:
         for name, value in self._inputs.items():
-            changed = bits(self._session.arena.view(self._plan.places[name])) != bits(value)
+            if name in self._changeable():
+                continue
+            changed = bits(self._session.arena.view(plan.places[name])) != bits(value)
             place = locate(changed)
             if place is not None:
                 raise Verdict("input-changed", f"input {name}: {place.text()}")
+        raise Verdict("out-of-bounds", "bytes between the elements of an input (its padding) were overwritten")
+
+
+def _within(image: torch.Tensor, plan: Plan, place: TensorPlace) -> torch.Tensor:
+    """The tensor at a place, as the image of the slot holds it."""
+    dtype = getattr(torch, place.dtype)
+    begin = place.offset - plan.base
+    # A view needs an offset that is a multiple of the element; places are, since the image begins aligned.
+    return (
+        image[begin % dtype.itemsize :][: (image.numel() - begin % dtype.itemsize) // dtype.itemsize * dtype.itemsize]
+        .view(dtype)
+        .as_strided(place.shape, place.strides, begin // dtype.itemsize)
+    )
+
+
+def _spans(plan: Plan, changeable: set[str]) -> list[tuple[int, int]]:
+    """The stretches of a slot between the tensors that may change."""
+    holes = sorted({(before[1], after[0]) for name, (before, after) in plan.guards.items() if name in changeable})
+    begins = [plan.base, *(end for _, end in holes)]
+    ends = [*(begin for begin, _ in holes), plan.end]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if end > begin]
 
 
 def nan_words(size: int, device: str) -> torch.Tensor:
-    """`size` bytes of random 16-bit words that read as NaN in every float dtype, as int16."""
-    choice = torch.randint(len(_NAN_WORDS), (size // 2,), device=device)
-    return _NAN_WORDS.to(device)[choice]
+    """At least `size` bytes of random 16-bit words that read as NaN in every float dtype, as int16."""
+    count = size // 2
+    choice = torch.randint(len(_NAN_WORDS), (min(count, _PATTERN_WORDS),), device=device)
+    words = _NAN_WORDS.to(device)[choice]
+    return words if count <= _PATTERN_WORDS else words.repeat(-(-count // _PATTERN_WORDS))[:count]
 
 
 def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
@@ -119,7 +226,7 @@ def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
     if dtype == torch.bool:
         return torch.rand(spec.shape, device=device) < 0.5
     size = spec.elements * dtype.itemsize
-    if dtype.is_floating_point:
+    if is_float(dtype):
         words = nan_words(size + size % 2, device)
         return words.view(torch.uint8)[:size].view(dtype).view(spec.shape)
     return torch.randint(256, (size,), device=device, dtype=torch.uint8).view(dtype).view(spec.shape)
@@ -127,7 +234,7 @@ def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
 
 def repoisoned(poison: torch.Tensor) -> torch.Tensor:
     """What it holds before the second: plausible stale values; integers: all bits flipped, so none is both."""
-    if poison.is_floating_point():
+    if poison.is_floating_point() and poison.dtype.itemsize > 1:
         return torch.randn(poison.shape, device=poison.device).to(poison.dtype)
     if poison.dtype == torch.bool:
         return ~poison
@@ -143,18 +250,22 @@ def bits(values: torch.Tensor) -> torch.Tensor:
     return values.contiguous().view(sizes[values.dtype.itemsize])
 
 
-def _check_written(outputs: Mapping[str, TensorSpec], first: _Called, second: _Called) -> None:
-    for name in outputs:
-        kept = [bits(called.values[name]) == bits(called.poison[name]) for called in (first, second)]
-        place = locate(kept[0] & kept[1])
+def _check_written(first: _Called, again: _Called) -> None:
+    """No element held its poison after both calls."""
+    both = {name: first.kept[name] & again.kept[name] for name in first.kept}
+    if not both or not bool(torch.stack([kept.any() for kept in both.values()]).any()):
+        return
+    for name, kept in both.items():
+        place = locate(kept)
         if place is not None:
             raise Verdict("unwritten", f"output {name}: {place.text().replace('are bad', 'were never written')}")
 
 
 def _check_returned(done: Done, parameters: tuple[str, ...], outputs: Mapping[str, TensorSpec]) -> None:
-    if all(name in parameters for name in outputs):
+    own = {name: spec for name, spec in outputs.items() if not spec.alias}
+    if all(name in parameters for name in own):
         return
-    for name, spec in outputs.items():
+    for name, spec in own.items():
         got = done.returned.get(name)
         if got is None:
             raise Verdict("not-returned", f"the entry returned no torch.Tensor for {name}")
@@ -168,7 +279,7 @@ def _spec(value: torch.Tensor) -> TensorSpec:
     return TensorSpec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def _message(case: Case, inputs: Mapping[str, Any], plan: Plan, outputs: Mapping[str, TensorSpec]) -> Call:
-    arguments: dict[str, Value] = {name: plan.places.get(name, value) for name, value in inputs.items()}
-    places: dict[str, TensorPlace] = {name: plan.places[name] for name in outputs}
-    return Call(dict(case.values), arguments, places)
+def _message(drawn: Drawn, plan: Plan) -> Call:
+    arguments: dict[str, Value] = {name: plan.places.get(name, value) for name, value in drawn.inputs.items()}
+    places: dict[str, TensorPlace] = {name: plan.places[name] for name, spec in drawn.outputs.items() if not spec.alias}
+    return Call(dict(drawn.case.values), arguments, places)

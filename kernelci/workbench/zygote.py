@@ -17,15 +17,19 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
+from kernelci.workbench import namespaces
 from kernelci.workbench.protocol import Channel, ChannelClosed, Exited, Fork, Kill, Message, Ready, ToZygote
 
+SANDBOXED = os.environ.get("KERNELCI_SANDBOXED") == "1"
 STACK_SIGNAL = signal.SIGUSR1  # makes a candidate write its stack, also from within a native call
 STACK_S = 0.2
 Serve = Callable[[socket.socket, int], None]
 
 
-def run(control: socket.socket, serve: Serve, missing: dict[str, str]) -> None:
+def run(control: socket.socket, kind: str, serve: Serve, missing: dict[str, str]) -> None:
     """Fork processes as asked until the control channel closes; then kill what is left. `serve(socket, arena)`."""
+    if SANDBOXED:
+        namespaces.undumpable()
     channel = Channel(control, ToZygote)
     channel.send(Ready(missing))
     wake, _ = _wakeup_pipe()
@@ -41,7 +45,7 @@ def run(control: socket.socket, serve: Serve, missing: dict[str, str]) -> None:
             except ChannelClosed:
                 _kill_all(children)
                 return
-            _obey(message, files, children, serve, control)
+            _obey(message, files, children, serve, control, kind)
 
 
 def _wakeup_pipe() -> tuple[int, int]:
@@ -58,23 +62,25 @@ def _nothing(number: int, frame: FrameType | None) -> None:
     return None
 
 
-def _obey(message: Message, files: list[int], children: dict[int, int], serve: Serve, control: socket.socket) -> None:
+def _obey(
+    message: Message, files: list[int], children: dict[int, int], serve: Serve, control: socket.socket, kind: str
+) -> None:
     if isinstance(message, Kill):
         for pid, token in children.items():
             if token == message.token:
                 if message.stack:
                     _write_stack(pid)
-                _kill_group(pid)
+                _end(pid)
     elif isinstance(message, Fork):
         pid = os.fork()
         if pid == 0:
-            _become_candidate(message, files, serve, control)
+            _become_candidate(message, files, serve, control, kind)
         children[pid] = message.token
     for file in files:
         os.close(file)
 
 
-def _become_candidate(message: Fork, files: list[int], serve: Serve, control: socket.socket) -> None:
+def _become_candidate(message: Fork, files: list[int], serve: Serve, control: socket.socket, kind: str) -> None:
     """In the child: its own process group, log and limits; then serve. Never returns."""
     code = 1
     try:
@@ -83,12 +89,13 @@ def _become_candidate(message: Fork, files: list[int], serve: Serve, control: so
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         control.close()
         sock, log, *arena = files
+        if SANDBOXED:
+            namespaces.enter(message.memory_bytes)
         os.dup2(log, 1)
         os.dup2(log, 2)
         faulthandler.enable(2)
         faulthandler.register(STACK_SIGNAL, 2)
-        os.environ.update(message.environment)
-        _limit(message)
+        _limit(message.memory_bytes if kind != "cuda" else 0)
         serve(socket.socket(fileno=sock), arena[0] if arena else -1)
         code = 0
     except SystemExit as end:
@@ -103,12 +110,12 @@ def _become_candidate(message: Fork, files: list[int], serve: Serve, control: so
         os._exit(code & 0xFF)
 
 
-def _limit(message: Fork) -> None:
+def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if message.memory_bytes:
+    if memory_bytes:
         # Address space beyond what the imports have taken. CUDA's own reservations go beyond it, so a GPU run is
-        # watched instead.
-        limit = _address_space() + message.memory_bytes
+        # only watched (namespaces.py).
+        limit = _address_space() + memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -125,6 +132,15 @@ def _write_stack(pid: int) -> None:
         time.sleep(STACK_S)
 
 
+def _end(pid: int) -> None:
+    """Kill a candidate with all it started: in the sandbox its warden does it, which it can neither see nor escape."""
+    if SANDBOXED:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    else:
+        _kill_group(pid)
+
+
 def _kill_group(pid: int) -> None:
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -133,7 +149,7 @@ def _kill_group(pid: int) -> None:
 
 def _kill_all(children: dict[int, int]) -> None:
     for pid in list(children):
-        _kill_group(pid)
+        _end(pid)
 
 
 def _reap(channel: Channel, children: dict[int, int]) -> None:

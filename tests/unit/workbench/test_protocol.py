@@ -21,7 +21,8 @@ VALUES = PLACES | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st
 CALLS = st.builds(protocol.Call, st.dictionaries(TEXT, st.integers(0, 9)), st.dictionaries(TEXT, VALUES), st.just({}))
 KERNELS = st.builds(protocol.BuiltKernel, TEXT, TEXT, st.dictionaries(TEXT, st.binary(max_size=50)))
 CLAIMS = st.sampled_from(["raised", "compile-error", "shared-memory", "out-of-memory", "gpu-fault", "needs-data"])
-TO_CANDIDATE = CALLS | st.builds(protocol.Load, TEXT, TEXT, TEXT, TEXT, st.integers(0, 2**60), st.binary(max_size=9))
+SOURCES = st.builds(protocol.Source, TEXT, TEXT, st.dictionaries(TEXT, st.binary(max_size=9)))
+TO_CANDIDATE = CALLS | st.builds(protocol.Load, SOURCES, TEXT, TEXT, TEXT, st.integers(0, 2**60), st.binary(max_size=9))
 FROM_CANDIDATE = (
     st.builds(protocol.Loaded, st.tuples(TEXT))
     | st.builds(protocol.Done, st.dictionaries(TEXT, st.builds(protocol.Returned, SIZES, TEXT)))

@@ -2,18 +2,21 @@
 
 import os
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernelci.errors import RunnerBroken, Verdict
+from kernelci.workbench import sandbox
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Zygote
-from kernelci.workbench.protocol import Call, Done, Load
+from kernelci.workbench.protocol import Call, Done, Load, Source
 from kernelci.workbench.session import Session
 
 NOTHING = Call({}, {}, {})
+FAULT, WORK = Call({}, {"fault": True}, {}), Call({}, {"fault": False}, {})
 MakeSession = Callable[..., Session]
 
 
@@ -23,18 +26,19 @@ def _verdict(session: Session, call: Call = NOTHING) -> Verdict:
     return caught.value
 
 
-def _once(folder: Path, fault: str) -> str:
-    """A kernel that does this the first time, and works afterwards, in whichever process."""
-    flag = folder / "been-here"
+def _faulty(fault: str) -> str:
+    """A kernel that does this when it is asked to."""
     return f"""
         import ctypes, os, signal, sys, time
-        def f():
-            if not os.path.exists({str(flag)!r}):
-                open({str(flag)!r}, "w").close()
+        def f(fault):
+            if fault:
                 {fault}
     """
 
 
+SANDBOXED = sandbox.level().sandboxed
+# Without a sandbox a SIGKILL of its own can't be told from the kernel's, which comes when memory runs out.
+KILLED_ITSELF = ("exited", "exit code 137") if SANDBOXED else ("out-of-memory", "was killed")
 ENDS = [
     ("os._exit(0)", "exited", "exit code 0"),
     ("os._exit(7)", "exited", "exit code 7"),
@@ -43,7 +47,7 @@ ENDS = [
     ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed", "SIGSEGV"),
     ("ctypes.string_at(0)", "crashed", "SIGSEGV"),
     ("os.abort()", "crashed", "SIGABRT"),
-    ("os.kill(os.getpid(), signal.SIGKILL)", "out-of-memory", "SIGKILL"),
+    ("os.kill(os.getpid(), signal.SIGKILL)", *KILLED_ITSELF),
     ("os.killpg(0, signal.SIGTERM)", "crashed", "SIGTERM"),
     ("raise MemoryError()", "out-of-memory", "MemoryError"),
     ("raise ValueError('no')", "raised", "ValueError: no"),
@@ -53,31 +57,35 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("fault", "reason", "said"), ENDS)
-def test_end(session: MakeSession, tmp_path: Path, fault: str, reason: str, said: str) -> None:
-    verdict = _verdict(session(_once(tmp_path, fault)))
+def test_end(session: MakeSession, fault: str, reason: str, said: str) -> None:
+    verdict = _verdict(session(_faulty(fault)), FAULT)
     assert (reason, True) == (verdict.reason, said in verdict.message)
 
 
 @pytest.mark.parametrize("fault", [fault for fault, _, _ in ENDS])
-def test_next_call_finds_a_process_that_works(session: MakeSession, tmp_path: Path, fault: str) -> None:
-    made = session(_once(tmp_path, fault))
-    _verdict(made)
-    assert Done() == made.call(NOTHING)
+def test_next_call_finds_a_process_that_works(session: MakeSession, fault: str) -> None:
+    made = session(_faulty(fault))
+    _verdict(made, FAULT)
+    assert Done() == made.call(WORK)
 
 
 @pytest.mark.parametrize("wait", ["time.sleep(1000)", "import re; re.match('(a+)+b', 'a' * 64)"])
-def test_hang(session: MakeSession, tmp_path: Path, wait: str) -> None:
-    made = session(_once(tmp_path, wait), call_s=1.0)
-    verdict = _verdict(made)
+def test_hang(session: MakeSession, wait: str) -> None:
+    verdict = _verdict(session(_faulty(wait), call_s=1.0), FAULT)
     assert ("hang", "no answer within 1 s") == (verdict.reason, verdict.message)
 
 
-def test_call_after_a_hang(session: MakeSession, tmp_path: Path) -> None:
-    made = session(_once(tmp_path, "time.sleep(1000)"), call_s=10.0)
+def test_stack_of_a_hang_is_in_the_log(session: MakeSession) -> None:
+    verdict = _verdict(session(_faulty("time.sleep(1000)"), call_s=1.0), FAULT)
+    assert 'kernel0.py", line 5 in f' in verdict.log
+
+
+def test_call_after_a_hang(session: MakeSession) -> None:
+    made = session(_faulty("time.sleep(1000)"), call_s=10.0)
     made._limits.call_s = 0.5
-    _verdict(made)
+    _verdict(made, FAULT)
     made._limits.call_s = 30.0
-    assert Done() == made.call(NOTHING)
+    assert Done() == made.call(WORK)
 
 
 def test_last_words_are_kept(session: MakeSession) -> None:
@@ -124,36 +132,41 @@ def test_memory_limit_on_tensors(session: MakeSession) -> None:
     assert "out-of-memory" == _verdict(made).reason
 
 
+@pytest.mark.parametrize("session_of_its_own", [False, True])
 @pytest.mark.parametrize("ending", ["time.sleep(1000)", "os._exit(0)"])
-def test_children_end_with_it(session: MakeSession, tmp_path: Path, ending: str) -> None:
-    pid = tmp_path / "pid"
+def test_children_end_with_it(session: MakeSession, ending: str, session_of_its_own: bool) -> None:
+    if session_of_its_own and not SANDBOXED:
+        pytest.skip("only the sandbox contains a process that leaves its group")
+    marker = f"1000.{uuid.uuid4().int}"
     made = session(
         f"""
         import os, subprocess, time
         def f():
-            child = subprocess.Popen(["sleep", "1000"])
-            with open({str(pid)!r}, "w") as file:
-                file.write(str(child.pid))
+            subprocess.Popen(["sleep", "{marker}"], start_new_session={session_of_its_own})
+            time.sleep(0.2)
             {ending}
         """,
         call_s=3.0,
     )
     _verdict(made)
-    assert _ends(int(pid.read_text()))
+    assert _ends(marker)
 
 
-def _ends(pid: int, patience_s: float = 20.0) -> bool:
-    """Whether the process is gone, or a zombie, before patience ends."""
+def _ends(marker: str, patience_s: float = 20.0) -> bool:
+    """Whether no process has this in its command line before patience ends."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state in "ZX":
+        if not any(marker.encode() in _command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")):
             return True
         time.sleep(0.01)
     return False
+
+
+def _command_line(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_noise_on_the_channel_is_refused(session: MakeSession) -> None:
@@ -173,7 +186,7 @@ def test_noise_on_the_channel_is_refused(session: MakeSession) -> None:
 
 
 def test_zygote_that_can_not_start_is_the_runners_fault() -> None:
-    broken = Zygote("interpret", ("triton",), {"PYTHONHASHSEED": "no number", "PATH": os.environ["PATH"]})
+    broken = Zygote("interpret", ("triton",), lambda cache: {"PYTHONHASHSEED": "no number"})
     os.kill(broken._process.pid, 9)
     with pytest.raises(RunnerBroken, match="process ended"):
         broken.fork()
@@ -181,23 +194,21 @@ def test_zygote_that_can_not_start_is_the_runners_fault() -> None:
 
 
 def test_backend_that_can_not_be_imported_is_named() -> None:
-    started = Zygote("interpret", ("no_such_backend",), {})
+    started = Zygote("interpret", ("no_such_backend",), lambda cache: {})
     missing = started.wait_ready()
     started.close()
     assert "no_such_backend" in missing
 
 
-def test_closing_the_zygote_ends_a_candidate_that_hangs(tmp_path: Path) -> None:
-    started = Zygote("interpret", (), {})
-    arena = Arena("cpu", 4096)
+def test_closing_the_zygote_ends_a_candidate_that_hangs() -> None:
+    started = Zygote("interpret", (), lambda cache: {})
+    arena, marker = Arena("cpu", 4096), f"1000.{uuid.uuid4().int}"
+    text = f"import subprocess\nsubprocess.run(['sleep', '{marker}'])\n"
     candidate = started.fork(arena.fd)
-    kernel = tmp_path / "kernel.py"
-    kernel.write_text("import os, time\nopen(__file__ + '.pid', 'w').write(str(os.getpid()))\ntime.sleep(1000)\n")
-    candidate._channel.send(Load(str(kernel), "f", "triton", "cpu", arena.size))
-    pid = tmp_path / "kernel.py.pid"
+    candidate._channel.send(Load(Source("ours", "k.py", {"k.py": text.encode()}), "f", "triton", "cpu", arena.size))
     end = time.monotonic() + 30
-    while not (pid.exists() and pid.read_text()) and time.monotonic() < end:
-        time.sleep(0.01)
+    while _ends(marker, 0.05) and time.monotonic() < end:
+        pass
     started.close()
     arena.close()
-    assert _ends(int(pid.read_text()))
+    assert _ends(marker)

@@ -1,0 +1,52 @@
+"""A question as the search sees it: its words, its identifiers as phrases, and what else they may be called."""
+
+import re
+
+from msgspec import Struct
+
+from kernelci.context import words
+
+MAX_WORDS = 40
+SYNONYM = 0.5
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w]*(?:(?:::|\.)[A-Za-z_0-9]\w*)+|[A-Za-z_]\w*")
+
+
+class Question(Struct, frozen=True):
+    """`terms` are the asker's own words, `others` what they may be called, `identifiers` names as they were written."""
+
+    terms: tuple[str, ...]
+    others: tuple[tuple[tuple[str, ...], float], ...]
+    identifiers: tuple[tuple[str, ...], ...]
+
+    def phrases(self) -> list[tuple[str, ...]]:
+        """All that is looked for."""
+        every = [(term,) for term in self.terms] + list(self.identifiers) + [phrase for phrase, _ in self.others]
+        return list(dict.fromkeys(every))
+
+
+def of(text: str) -> Question:
+    """The question in stems, bounded."""
+    kept = [word for word in words.parts(text[:2000]) if word not in words.STOP and (len(word) > 1 or word.isdigit())]
+    terms = tuple(dict.fromkeys(words.stem(word) for word in kept[:MAX_WORDS]))
+    others = _others(words.stems(text[:2000]))
+    return Question(terms, tuple(item for item in others.items() if item[0] not in {(term,) for term in terms}), _names(text))
+
+
+def _others(stems: list[str]) -> dict[tuple[str, ...], float]:
+    """Phrases that stand for phrases of the question."""
+    found: dict[tuple[str, ...], float] = {}
+    for phrase, alternatives in words.synonyms():
+        size = len(phrase)
+        if any(tuple(stems[start : start + size]) == phrase for start in range(len(stems) - size + 1)):
+            found |= {other: max(SYNONYM, found.get(other, 0.0)) for other in alternatives}
+    return found
+
+
+def _names(text: str) -> tuple[tuple[str, ...], ...]:
+    """Words that are written as identifiers: with underscores, dots, capitals inside, or digits."""
+    found = []
+    for match in _IDENTIFIER.finditer(text[:2000]):
+        parts = words.stems(match[0])
+        if len(parts) > 1:
+            found.append(tuple(parts))
+    return tuple(dict.fromkeys(found))[:8]

@@ -1,0 +1,96 @@
+"""The second look at the candidates: names over text, definitions over uses, public over private, one place per symbol."""
+
+from msgspec import Struct
+
+from kernelci.context.places import Record
+from kernelci.context.question import Question
+
+KINDS = {
+    "function": 1.0, "class": 1.0, "method": 0.85, "instruction": 1.1, "variant": 0.7, "declaration": 0.95,
+    "section": 0.9, "text": 0.7, "module": 0.6, "part": 0.35,
+}  # fmt: skip
+FETCHED = 0.9  # an installed version comes before one that was fetched
+PRIVATE = 0.6
+TESTS = 0.6
+NAME, SAID, TEXT = 1.6, 1.0, 0.6
+WHOLE = 2.0
+COVER = 0.5
+
+
+class Candidate(Struct):
+    """A chunk that matched, with its full-text score; `rank` is set by the second look."""
+
+    record: Record
+    number: int
+    kind: str
+    symbol: str
+    first: int
+    last: int
+    title: str
+    doc: str
+    terms: str
+    path: str
+    url: str
+    score: float
+    rank: float = 0.0
+
+
+def ranked(asked: Question, candidates: list[Candidate], rarity: dict[str, float]) -> list[Candidate]:
+    """The best first; of each symbol in a file only its best chunk."""
+    best = max((candidate.score for candidate in candidates), default=1.0) or 1.0
+    total = sum(rarity[term] for term in asked.terms) or 1.0
+    for candidate in candidates:
+        candidate.rank = _rank(candidate, asked, rarity, total, best)
+    candidates.sort(key=lambda candidate: (-candidate.rank, candidate.path, candidate.first))
+    return list({(found.record.name, found.path, _group(found)): found for found in reversed(candidates)}.values())[::-1]
+
+
+def _group(found: Candidate) -> str:
+    return found.symbol
+
+
+def _rank(found: Candidate, asked: Question, rarity: dict[str, float], total: float, best: float) -> float:
+    called, _, said = found.terms.partition("|")
+    names, doc = called.split(), said.split()
+    name_set, doc_set = set(names), set(doc)
+    value = TEXT * found.score / best
+    value += NAME * _share(asked, name_set, called, rarity, total)
+    value += SAID * _share(asked, doc_set, said, rarity, total)
+    if names:
+        value += COVER * _covered(asked, name_set, rarity)
+    if any(_contains(names, identifier) for identifier in asked.identifiers):
+        value += WHOLE if any(names[-len(name) :] == list(name) for name in asked.identifiers) else WHOLE / 2
+    return value * _factor(found)
+
+
+def _share(asked: Question, words: set[str], text: str, rarity: dict[str, float], total: float) -> float:
+    """How much of the question these words hold, by weight; other names for it count for less."""
+    own = sum(rarity[term] for term in asked.terms if term in words)
+    other = 0.0
+    for phrase, weight in asked.others:
+        if words.issuperset(phrase) and (len(phrase) == 1 or " ".join(phrase) in text):
+            other += weight * sum(rarity[word] for word in phrase)
+    return min(1.5, (own + other) / total)
+
+
+def _covered(asked: Question, names: set[str], rarity: dict[str, float]) -> float:
+    """How much of the name the question accounts for."""
+    every = set(asked.terms) | {word for phrase, _ in asked.others for word in phrase}
+    return len(names & every) / len(names)
+
+
+def _contains(names: list[str], identifier: tuple[str, ...]) -> bool:
+    size = len(identifier)
+    return any(tuple(names[start : start + size]) == identifier for start in range(len(names) - size + 1))
+
+
+def _factor(found: Candidate) -> float:
+    factor = KINDS.get(found.kind, 0.8)
+    if found.record.kind in ("git", "web"):
+        factor *= FETCHED
+    last = found.symbol.rpartition(".")[2]
+    if last.startswith("_") or "/_" in found.path.replace("/__init__", "").replace("/__ptx", "") or found.symbol.startswith("_"):
+        factor *= PRIVATE
+    if "/test" in found.path or found.path.startswith("test"):
+        factor *= TESTS
+    return factor

@@ -1,0 +1,138 @@
+"""Search: candidates by full text from each source's shard, ranked again by what they are called and what is said of them."""
+
+import math
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from kernelci.context import places, question
+from kernelci.context.places import Record
+from kernelci.context.question import Question
+from kernelci.context.ranking import Candidate, ranked
+from kernelci.errors import ConfigError
+
+CANDIDATES = 150
+MAX_RESULTS = 50
+WEIGHTS = (6.0, 3.0, 1.5, 1.0)  # of name, doc, place and body
+MAX_PHRASES = 40
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """One place that may answer: what it is, where, in which version, and the command that opens it."""
+
+    symbol: str
+    kind: str
+    title: str
+    summary: str
+    source: str
+    dsl: str
+    version: str
+    file: str
+    line: int
+    last_line: int
+    score: float
+    open: str
+    url: str = ""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The best places, and how many more there are to ask for."""
+
+    query: str
+    results: tuple[Result, ...]
+    more: int
+    note: str = ""
+
+
+class Index:
+    """The shards that are served, held open: the first question pays for opening, the others don't."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = places.home(root)
+        self.manifest = places.read(self.folder)
+        if not self.manifest.records:
+            raise ConfigError("nothing is indexed yet", hint="kernelci context sync", code="no-context")
+        self.shards = [(record, _opened(self.folder / record.shard)) for record in self.manifest.records]
+        self.chunks = sum(record.chunks for record in self.manifest.records)
+        self._known: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close the shards."""
+        for _, database in self.shards:
+            database.close()
+
+    def is_stale(self) -> bool:
+        """Whether a sync has replaced the manifest since it was read."""
+        return places.read(self.folder) != self.manifest
+
+    def search(self, text: str, *, dsl: str = "", limit: int = 8, skip: int = 0) -> Answer:
+        """The places that answer best. What belongs to the asked DSL, or to none, comes before all else."""
+        asked = question.of(text)
+        if not asked.terms:
+            raise ConfigError("the question has no words to look for", hint="name what it is about")
+        limit, skip = max(1, min(limit, MAX_RESULTS)), max(0, skip)
+        own = [shard for shard in self.shards if not dsl or shard[0].dsl in (dsl, "")]
+        found = self._ranked(asked, own)
+        note = ""
+        if dsl and len(found) < skip + limit:
+            others = [shard for shard in self.shards if shard not in own]
+            found += self._ranked(asked, others)
+            note = f"few results for {dsl}: other DSLs follow" if others and found else ""
+        shown = tuple(_result(candidate) for candidate in found[skip : skip + limit])
+        return Answer(query=text, results=shown, more=max(0, len(found) - skip - limit), note=note)
+
+    def _ranked(self, asked: Question, shards: list[tuple[Record, sqlite3.Connection]]) -> list[Candidate]:
+        candidates: list[Candidate] = []
+        for record, database in shards:
+            candidates += _candidates(asked, record, database)
+        return ranked(asked, candidates, self._rarity(asked))
+
+    def _rarity(self, asked: Question) -> dict[str, float]:
+        """How much each word of the question says: the rarer, the more."""
+        for word in {word for phrase in asked.phrases() for word in phrase} - self._known.keys():
+            rows = (db.execute("SELECT df FROM words WHERE word = ?", (word,)).fetchone() for _, db in self.shards)
+            self._known[word] = sum(row[0] for row in rows if row)
+        return {
+            word: math.log(1 + self.chunks / (1 + self._known[word])) for phrase in asked.phrases() for word in phrase
+        }
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise ConfigError(f"can't open {path.name}: {error}", hint="kernelci context sync", code="no-context") from error
+
+
+_QUERY = """
+SELECT chunks.id, kind, symbol, first, last, title, doc, terms, path, url, hit.score
+FROM (SELECT rowid, bm25(fts, ?, ?, ?, ?) AS score FROM fts WHERE fts MATCH ? ORDER BY score LIMIT ?) AS hit
+JOIN chunks ON chunks.id = hit.rowid JOIN files ON files.id = chunks.file
+"""
+
+
+def _candidates(asked: Question, record: Record, database: sqlite3.Connection) -> list[Candidate]:
+    match = " OR ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[:MAX_PHRASES])
+    rows = list(database.execute(_QUERY, (*WEIGHTS, match, CANDIDATES)))
+    return [Candidate(record, *row[:10], -row[10]) for row in rows]
+
+
+def _result(found: Candidate) -> Result:
+    place = f"{found.record.name}:{found.path}"
+    return Result(
+        symbol=found.symbol,
+        kind=found.kind,
+        title=found.title,
+        summary=" ".join(found.doc.split())[:240],
+        source=found.record.name,
+        dsl=found.record.dsl,
+        version=found.record.version or found.record.commit[:12],
+        file=found.path,
+        line=found.first,
+        last_line=found.last,
+        score=round(found.rank, 3),
+        open=f"kernelci context open '{place}' --line {found.first}",
+        url=found.url,
+    )

@@ -1,0 +1,50 @@
+"""Mutation of kernels: wrong variants of a kernel's source climb the ladder, and those that survive show how weak the
+reference's cases are.
+
+Source is parsed with tree-sitter, whose grammars for Python and CUDA C++ give every token its bytes: a mutant is the
+original file with one span replaced, so comments, card and layout stay as they are. mutmut and cosmic-ray, which have
+operators for Python, drive a Python test suite in their own processes and know no CUDA C++, so only the idea is theirs.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernelci.mutating.mutants import Request
+    from kernelci.mutating.outcomes import Result
+
+
+def select(root: Path, name: str, only: tuple[str, ...] = (), limit: int = 0, seed: str = "0") -> "Request":
+    """The mutants of one kernel that are asked for. Raises ConfigError for an unknown kernel or mutant."""
+    from kernelci import catalog, config
+    from kernelci.errors import ConfigError
+    from kernelci.mutating import mutants
+
+    root = root.resolve()
+    (kernel, *_) = catalog.scan(root, config.load(root)).select((name,))
+    if kernel.card is None:
+        raise ConfigError(f"{kernel.name}: {kernel.error}", code="card")
+    found = mutants.mutants(kernel)
+    return mutants.Request(kernel, mutants.chosen(found, only, limit, seed), len(found), seed)
+
+
+def judge(root: Path, request: "Request", budget_s: float = 0.0, say: Callable[[str], None] | None = None) -> "Result":
+    """Climb with every mutant of the request; `say` hears of each as it ends. Raises KernelciError."""
+    from kernelci.mutating import judging, report
+
+    return judging.judge(root, request, budget_s, (lambda judged: say(report.line(judged))) if say else None)
+
+
+def listing(request: "Request") -> str:
+    """The mutants of a request, one a line."""
+    from kernelci.mutating import report
+
+    return report.listing(request.mutants)
+
+
+def rendered(result: "Result", as_json: bool) -> str:
+    """A result for a person, or as JSON."""
+    from kernelci.mutating import report
+
+    return report.encode(result).decode() if as_json else report.text(result)

@@ -1,0 +1,178 @@
+"""Mutants up the ladder: many in one climb, sharing its warm processes and its oracles."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from kernelci import catalog as catalogs
+from kernelci import config as configs
+from kernelci.catalog import Kernel
+from kernelci.config import Config
+from kernelci.errors import ConfigError, Verdict
+from kernelci.ladder import LANES, Plan, chosen, climb_one, opened
+from kernelci.model import KernelReport
+from kernelci.mutating import allclose, outcomes, project
+from kernelci.mutating.mutants import Mutant, Request, diff
+from kernelci.mutating.outcomes import Fate, Judged, Result
+from kernelci.referee import Court, KernelReferee
+from kernelci.reference import ReferenceFailed
+from kernelci.rungs import Rung, ladder
+from kernelci.workbench.device import Device
+
+PREFERRED_TARGET = "sm_90a"
+# Mutants may loop without end, so deadlines are short; on a GPU the first call of a kernel includes its compilation.
+INTERPRETER_TIMEOUT_S = 15.0
+CALL_TIMEOUT_S = 45.0
+# The largest check cases are the only ones that reach kernels for long rows; one draw of each is cheap enough here.
+INTERPRETER_ELEMENTS = 2**21
+
+Told = Callable[[Judged], None]
+
+
+def judge(root: Path, request: Request, budget_s: float = 0.0, told: Told | None = None) -> Result:
+    """Climb with the original, then with each mutant; none begins after `budget_s` (0: no end).
+
+    Raises ConfigError where the original itself does not pass.
+    """
+    began = time.monotonic()
+    deadline = began + budget_s if budget_s else float("inf")
+    root = root.resolve()
+    with tempfile.TemporaryDirectory(prefix="kernelci-mutants-") as folder:
+        options = _short(configs.load(root), Path(folder))
+        known = catalogs.scan(root, options)
+        with opened(known, options, Plan((), Path(folder) / "out", seed=request.seed)) as court:
+            found = _Climb(court, request, Path(folder), deadline).all(told)
+            device = court.device.name if court.device.is_gpu else "interpreter (CPU)"
+    return Result(
+        kernel=request.kernel.name,
+        device=device,
+        seed=request.seed,
+        known=request.known,
+        duration_s=round(time.monotonic() - began, 1),
+        figures=outcomes.figures(found),
+        mutants=found,
+    )
+
+
+def _short(options: Config, folder: Path) -> Config:
+    """Short deadlines, and a cache that goes with the mutants."""
+    return msgspec.structs.replace(
+        options,
+        cache=str(folder / "cache"),
+        interpreter_timeout_s=min(options.interpreter_timeout_s, INTERPRETER_TIMEOUT_S),
+        call_timeout_s=min(options.call_timeout_s, CALL_TIMEOUT_S),
+        interpreter_elements=max(options.interpreter_elements, INTERPRETER_ELEMENTS),
+    )
+
+
+class _Climb:
+    """One kernel's mutants in one court."""
+
+    def __init__(self, court: Court, request: Request, folder: Path, deadline: float) -> None:
+        self._court = court
+        self._request = request
+        self._kernel = request.kernel
+        self._folder = folder
+        self._deadline = deadline
+        self._target = target_of(request.kernel, court.config, court.device)
+        self._lanes = court.config.lanes or LANES[court.device.is_gpu]
+        self._rungs = tuple(pair for pair in chosen(ladder(), ("correctness",)) if pair[1])
+
+    def all(self, told: Told | None) -> tuple[Judged, ...]:
+        """Everything is handed to the compilers at once, the original first; then one climb after another per lane."""
+        original = self._started(project.variant(self._kernel, self._kernel.name, {}, self._place("original")))
+        started = [
+            self._started(project.mutated(self._kernel, mutant, self._folder)) for mutant in self._request.mutants
+        ]
+        self._require_passing(_climb(original, self._rungs))
+        unreached = self._unreached()
+        with ThreadPoolExecutor(self._lanes, thread_name_prefix="mutant") as lanes:
+            pairs = zip(self._request.mutants, started, strict=True)
+            return tuple(lanes.map(lambda pair: self._one(*pair, original.kernel, unreached, told), pairs))
+
+    def _place(self, name: str) -> Path:
+        return self._folder / "kernels" / name
+
+    def _started(self, kernel: Kernel) -> KernelReferee:
+        referee = KernelReferee(kernel, self._court, (self._target,))
+        referee.start_compiling()
+        return referee
+
+    def _one(
+        self, mutant: Mutant, referee: KernelReferee, original: Kernel, unreached: frozenset[str], told: Told | None
+    ) -> Judged:
+        in_time = time.monotonic() < self._deadline
+        report = _climb(referee, (*self._rungs, (allclose.RUNG, True))) if in_time else None
+        change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
+        found = outcomes.judged(mutant, report, change)
+        if found.fate is Fate.SURVIVED:
+            fate = self._why_alive(mutant, referee.kernel, original, unreached)
+            if fate is not Fate.SURVIVED:
+                found = msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
+        if told is not None:
+            told(found)
+        return found
+
+    def _why_alive(self, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]) -> Fate:
+        if mutant.function in unreached:
+            return Fate.UNREACHED
+        if mutant.device and self._same_code(kernel, original, False) and self._same_code(kernel, original, True):
+            return Fate.IDENTICAL
+        return Fate.SURVIVED
+
+    def _require_passing(self, report: KernelReport) -> None:
+        stopped = report.stopped_at
+        if stopped is not None and stopped.finding is not None:
+            raise ConfigError(
+                f"{report.name} itself is stopped at {stopped.rung}: {stopped.finding.message[:500]}",
+                hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
+            )
+
+    def _unreached(self) -> frozenset[str]:
+        """Functions whose stores can go without any case noticing: no case calls them on this machine."""
+        functions = {mutant.function for mutant in self._request.mutants}
+        run = tuple(pair for pair in self._rungs if pair[0].name != "correctness")
+        found = set()
+        for name, changed in project.storeless(self._kernel):
+            if name in functions:
+                kernel = project.variant(self._kernel, f"{self._kernel.name}#{name}", changed, self._place(name))
+                found |= {name} if _climb(self._started(kernel), run).stopped_at is None else set()
+        return frozenset(found)
+
+    def _same_code(self, kernel: Kernel, original: Kernel, every: bool) -> bool:
+        """Whether the two compile to the same machine code: for the representative cases, or for `every` one."""
+        first, second = (self._code(variant, every) for variant in (kernel, original))
+        return first == second and bool(first)
+
+    def _code(self, kernel: Kernel, every: bool) -> set[tuple[object, ...]]:
+        try:
+            reference = KernelReferee(kernel, self._court, (self._target,)).reference
+            compiled = self._court.builder.submit(kernel, reference, self._target, every).result()
+        except (Verdict, ReferenceFailed):
+            return set()
+        return {
+            (build.kernel.case, build.kernel.symbol, build.kernel.config, build.kernel.dynamic_shared_bytes,
+             build.files.get("sass") or build.files.get("ptx"))
+            for build in compiled.builds
+        }  # fmt: skip
+
+
+def _climb(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...]) -> KernelReport:
+    try:
+        return climb_one(referee, rungs, None)
+    finally:
+        referee.forget()
+
+
+def target_of(kernel: Kernel, config: Config, device: Device) -> str:
+    """The one target to compile for: the device's own, else Hopper's, else the card's first."""
+    card = kernel.card
+    targets = card.targets if card is not None and card.targets else config.targets
+    for wanted in (device.target if device.is_gpu else "", PREFERRED_TARGET):
+        if wanted in targets:
+            return wanted
+    return targets[0]

@@ -1,0 +1,128 @@
+"""What a call is made on: a case's inputs under a draw, how they lie in memory, and what is true of them.
+
+A draw's name is `family:number`, or that and a variant of it, `family:number+variant.name`:
+
+* a layout of an input (`offset3.x`, `transposed.x`): the same values, placed otherwise,
+* `poked.x`: one element of x far away has another value, and nothing else,
+* `alone.rows`: the first entry along the size `rows`, alone; `permuted.rows`: its entries in another order.
+
+The variants of a draw ask what a kernel remembers of the draw itself, or takes from a neighbour.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from kernelci.reference import LAYOUTS, Case, Reference, TensorSpec
+from kernelci.workbench import oracle
+from kernelci.workbench.arena import fits
+from kernelci.workbench.draws import STRESS, Draw, number_of
+from kernelci.workbench.narrow import decoded, encoded, facts, is_float
+
+# The interpreter runs a program at a time in Python, so each case gets one normal draw and this many others.
+FEW = 2
+VARIED = "normal:0"
+
+
+class Drawn(Struct, frozen=True):
+    """A case's inputs and declared outputs under one draw, and what is true of them."""
+
+    case: Case
+    inputs: dict[str, Any]
+    outputs: dict[str, TensorSpec]
+    truth: oracle.Truth
+    layouts: dict[str, str] = {}
+    mutates: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the tensors take."""
+        values: list[Any] = [*self.inputs.values(), *self.truth.oracle.values(), *self.truth.honest.values()]
+        return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
+
+
+def split(name: str) -> tuple[str, str, str]:
+    """`normal:0+poked.x` as its draw, its variant and what the variant is of; the latter two may be empty."""
+    draw, _, variant = name.partition("+")
+    kind, _, of = variant.partition(".")
+    return draw, kind, of
+
+
+def draw_inputs(reference: Reference, case: Case, name: str, seed: str, device: str) -> dict[str, Any]:
+    """The inputs of a plain draw."""
+    return reference.inputs(case, Draw(name, f"{seed}/{reference.name}/{case.id}", device))
+
+
+def make(reference: Reference, case: Case, name: str, seed: str, device: str) -> Drawn:
+    """Draw, and ask the oracle. Raises ReferenceFailed, and KeyError for a draw that does not exist."""
+    plain, kind, of = split(name)
+    inputs = draw_inputs(reference, case, plain, seed, device)
+    layouts = {of: kind} if kind in LAYOUTS else {}
+    if kind == "expanded":
+        inputs[of] = inputs[of][:1].expand(inputs[of].shape).contiguous()
+    elif kind == "poked":
+        inputs[of] = _poked(inputs[of], f"{seed}/{case.id}/{name}")
+    elif kind == "alone":
+        case = case.with_value(of, 1)
+        inputs |= {one: inputs[one][:1].contiguous() for one in reference.independent[of]}
+    elif kind == "permuted":
+        order = permutation(reference, case, name, seed, device)
+        inputs |= {one: inputs[one][order] for one in reference.independent[of]}
+    outputs = reference.outputs(case, inputs)
+    return Drawn(case, inputs, outputs, oracle.ask(reference, inputs, outputs), layouts, reference.mutates)
+
+
+def permutation(reference: Reference, case: Case, name: str, seed: str, device: str) -> torch.Tensor:
+    """The order in which `permuted` puts the entries."""
+    generator = torch.Generator().manual_seed(number_of(f"{seed}/{reference.name}/{case.id}/{name}"))
+    return torch.randperm(int(getattr(case, split(name)[2])), generator=generator).to(device)
+
+
+def _poked(values: torch.Tensor, seed: str) -> torch.Tensor:
+    """One element somewhere becomes larger than all others (integers: its neighbour's value; booleans: the other)."""
+    poked = values.clone()
+    flat = poked.view(torch.uint8).view(-1) if poked.dtype.itemsize == 1 else poked.view(-1)
+    at = random.Random(seed).randrange(flat.numel())
+    if not is_float(values.dtype):
+        flat[at] = (1 - flat[at]) if values.dtype == torch.bool else values.view(-1)[at - 1]
+        return poked
+    if values.dtype.itemsize == 1 and facts(values.dtype).bits == 4:
+        flat[at] ^= 0x88  # both signs
+        return poked
+    largest = float(decoded(values).abs().nan_to_num(0.0, posinf=0.0).amax())
+    new = torch.tensor([min(largest * 1.5 + 1, facts(values.dtype).max)], dtype=torch.float64, device=values.device)
+    value = encoded(new, values.dtype)
+    flat[at] = value.view(torch.uint8)[0] if values.dtype.itemsize == 1 else value[0]
+    return poked
+
+
+def variants(reference: Reference, inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """All that a case's inputs allow: each input poked, each declared layout that fits, batches alone and permuted."""
+    shapes = {name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")}
+    found = [f"poked.{name}" for name, shape in shapes.items() if 0 not in shape]
+    for size, names in reference.independent.items():
+        if all(name in shapes and shapes[name][0] > 1 and 0 not in shapes[name] for name in names):
+            found += [f"alone.{size}", f"permuted.{size}"]
+    for name, kinds in reference.layouts.items():
+        found += [f"{kind}.{name}" for kind in kinds if fits(shapes.get(name, ()), kind)]
+    return tuple(f"{VARIED}+{variant}" for variant in found)
+
+
+def chosen(reference: Reference, inputs: Mapping[str, Any], seeds: int, turn: int, few: bool) -> tuple[str, ...]:
+    """The draws of a case. `turn` counts cases: variants (and where only few are run, families too) take turns."""
+    varied = variants(reference, inputs)
+    if not few:
+        picked = tuple(varied[(turn * FEW + step) % len(varied)] for step in range(min(FEW, len(varied))))
+        poked = tuple(name for name in varied if "+poked." in name)[:1]
+        return (*(f"normal:{number}" for number in range(seeds)), *_stress(), *dict.fromkeys((*poked, *picked)))
+    # Three turns of the families for one of the variants.
+    if varied and turn % 2:
+        return (VARIED, varied[turn // 2 % len(varied)], _stress()[turn * FEW % len(STRESS)])
+    return (VARIED, *(_stress()[(turn * FEW + step) % len(STRESS)] for step in range(FEW)))
+
+
+def _stress() -> tuple[str, ...]:
+    return tuple(f"{family}:0" for family in STRESS)

@@ -1,0 +1,179 @@
+"""What a forked candidate does to itself before it reads a byte of the kernel: namespaces, files and limits of its own.
+
+Three processes: the warden (stays in the zygote's namespaces, watches memory, passes signals on, reports how it ended),
+the reaper (first process of the new process namespace, whose end kills all others there), and the candidate.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from kernelci.workbench.sandbox import PRIVATE
+
+# From the kernel's headers: sched.h, mount.h, prctl.h, capability.h.
+_NEW = 0x00020000 | 0x10000000 | 0x20000000 | 0x08000000 | 0x40000000 | 0x04000000  # ns, user, pid, ipc, net, uts
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_CAPABILITY_VERSION_3 = 0x20080522
+
+POLL_S = 0.1
+PRIVATE_BYTES = 2 * 2**30  # the candidate's own files, compilers' scratch included
+SHM_BYTES = 256 * 2**20
+FILE_BYTES = 2**30
+PROCESSES = 512  # threads count too: CUDA, compilers and BLAS take some dozens
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def undumpable() -> None:
+    """Let no process of the same user read this one's memory (prctl(2), PR_SET_DUMPABLE)."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+
+
+def enter(memory_bytes: int) -> None:
+    """Leave everything that is shared with other candidates; returns in the candidate only."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")  # else the id maps can't be written
+    user, group = os.getuid(), os.getgid()
+    _check(_libc.unshare(_NEW), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text, encoding="ascii")
+    read, write = os.pipe()
+    reaper = os.fork()
+    if reaper:
+        os.close(write)
+        _watch(reaper, read, memory_bytes)
+    os.close(read)
+    _own_files()
+    candidate = os.fork()
+    if candidate:
+        _reap(candidate, write)
+    os.close(write)
+    os.setsid()  # a signal to its own group must not reach the warden
+    _give_up()
+
+
+def _own_files() -> None:
+    """Files and a process list of its own; nothing else is writable."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
+    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    _mount("tmpfs", PRIVATE, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES},mode=700")
+    _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={SHM_BYTES}")
+    if not any(Path("/tmp").iterdir()):  # what lies there is this interpreter: then /tmp stays as it is, read-only
+        _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES}")
+    with contextlib.suppress(OSError):  # no namespaces below this one, in which it would have capabilities again
+        Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
+    os.chdir(PRIVATE)
+
+
+def _give_up() -> None:
+    """Drop every capability that the new namespaces gave, for good, and set the limits."""
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+    for kind, limit in ((resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_FSIZE, FILE_BYTES)):
+        resource.setrlimit(kind, (limit, limit))
+
+
+def _watch(reaper: int, status: int, memory_bytes: int) -> None:
+    """The warden: end as the candidate ended; SIGKILL says that it took more memory than it may."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # so that its end wakes sigtimedwait at once
+    signal.signal(signal.SIGTERM, _passing(reaper, signal.SIGKILL))
+    signal.signal(signal.SIGUSR1, _passing(reaper, signal.SIGUSR1))
+    while os.waitpid(reaper, os.WNOHANG)[0] == 0:
+        if memory_bytes and _memory(reaper) > memory_bytes:
+            os.kill(reaper, signal.SIGKILL)
+            os.waitpid(reaper, 0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        signal.sigtimedwait({signal.SIGCHLD}, POLL_S)
+    data = os.read(status, 4)
+    _end_as(struct.unpack("i", data)[0] if len(data) == 4 else 1)
+
+
+def _passing(pid: int, number: int) -> Callable[[int, FrameType | None], None]:
+    def handle(received: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    return handle
+
+
+def _reap(candidate: int, status: int) -> None:
+    """The reaper: collect orphans until the candidate ends; what it left behind dies with this process."""
+    signal.signal(signal.SIGUSR1, _passing(candidate, signal.SIGUSR1))
+    undumpable()
+    while True:
+        pid, ended = os.waitpid(-1, 0)
+        if pid == candidate:
+            os.write(status, struct.pack("i", ended))
+            os._exit(0)
+
+
+def _end_as(ended: int) -> None:
+    code = os.waitstatus_to_exitcode(ended)
+    if code == -signal.SIGKILL:
+        os._exit(128 + signal.SIGKILL)  # it killed itself: SIGKILL of the warden means memory
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
+def _memory(root: int) -> int:
+    """Anonymous and shared memory of a process and everything below it, in bytes (proc(5): status, stat)."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    total = 0
+    for pid in parents:
+        ancestor = pid
+        while ancestor not in (root, 0) and ancestor in parents:
+            ancestor = parents[ancestor]
+        if ancestor == root:
+            total += _own_memory(pid)
+    return total
+
+
+def _own_memory(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    done = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    _check(done, f"mount {target}")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def probe() -> None:
+    """Enter once, in a child, and fail where that fails: run inside the sandbox to see whether it works here."""
+    undumpable()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setsid()
+            enter(0)
+            Path(PRIVATE, "probe").write_text("x", encoding="ascii")
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)

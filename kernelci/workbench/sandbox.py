@@ -1,0 +1,175 @@
+"""The sandbox around a zygote: bubblewrap as an unprivileged user, or a plain process where that is not to be had.
+
+Inside: no network, own processes, a read-only file system that holds the interpreter, its packages, the system's
+libraries and one GPU's device nodes, and nothing of the project. `namespaces.py` then gives each forked candidate
+namespaces, files and limits of its own.
+"""
+
+import functools
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci.workbench import toolkit
+
+PRIVATE = "/private"  # each candidate's own files
+NOBODY = 65534
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
+_PROBE_S = 20.0
+
+
+class Level(Struct, frozen=True):
+    """How well candidates are contained on this machine, and why not better."""
+
+    name: str  # "bubblewrap" or "process"
+    text: str
+    why: str = ""
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether the project's files, the network and other processes are out of reach."""
+        return self.name == "bubblewrap"
+
+
+PLAIN = "a process of its own, not sandboxed"
+
+
+@functools.cache
+def level() -> Level:
+    """What this machine allows, found by trying it once. KERNELCI_SANDBOX=off turns the sandbox off."""
+    if os.environ.get("KERNELCI_SANDBOX", "").lower() in ("off", "0", "no"):
+        return Level("process", PLAIN, "switched off by KERNELCI_SANDBOX")
+    missing = [tool for tool in ("bwrap", *_root_tools()) if shutil.which(tool) is None]
+    if missing:
+        return Level("process", PLAIN, f"not installed: {', '.join(missing)} (Debian: bubblewrap, util-linux, mount)")
+    with Jail((), ()) as jail:
+        code = "from kernelci.workbench import namespaces; namespaces.probe()"
+        try:
+            done = subprocess.run(
+                jail.command([sys.executable, "-I", "-c", f"{import_paths()}{code}"]),
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_S,
+            )
+        except subprocess.TimeoutExpired:
+            return Level("process", PLAIN, f"bubblewrap did not answer within {_PROBE_S:.0f} s")
+    if done.returncode != 0:
+        return Level("process", PLAIN, f"bubblewrap failed: {(done.stderr or done.stdout).strip()[-300:]}")
+    return Level("bubblewrap", "bubblewrap, unprivileged user, namespaces and files per kernel, no network")
+
+
+def import_paths() -> str:
+    """Python code that gives an isolated interpreter this one's module path, without what holds the project."""
+    return f"import sys; sys.path[:0] = {[str(path) for path in _module_path()]!r}; "
+
+
+class Jail:
+    """One sandbox: the bind mounts it needs. As root they are staged where the unprivileged user can reach them."""
+
+    def __init__(self, devices: Sequence[str], hidden: Iterable[Path]) -> None:
+        self._devices = devices
+        self._hidden = [path.resolve() for path in hidden]
+        self._stage = Path(tempfile.mkdtemp(prefix="kernelci-stage-")) if os.geteuid() == 0 else None
+        if self._stage is not None:
+            self._stage.chmod(0o755)
+
+    def __enter__(self) -> "Jail":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder for staging; its mounts were only ever visible inside the sandbox."""
+        if self._stage is not None:
+            shutil.rmtree(self._stage, ignore_errors=True)
+
+    def command(self, inner: Sequence[str]) -> list[str]:
+        """The command line that runs `inner` in the sandbox."""
+        binds, mounts = self._binds()
+        bwrap = ["bwrap", *_NAMESPACES, *binds, *_devices(self._devices), *_READ_ONLY, "--", *inner]
+        if self._stage is None:
+            return bwrap
+        drop = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", *bwrap]
+        script = "; ".join(["set -e", *mounts, f"exec {shlex.join(drop)}"])
+        return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script]
+
+    def _binds(self) -> tuple[list[str], list[str]]:
+        """bwrap's arguments, parents before what lies in them, and the mounts that root makes first."""
+        arguments: list[str] = []
+        mounts: list[str] = []
+        for path in sorted({*_wanted(), *self._masks()}, key=lambda path: len(path.parts)):
+            if path in self._masks():
+                arguments += ["--tmpfs", str(path)]
+                continue
+            source = path
+            if self._stage is not None and not _open_to_all(path):
+                source = self._stage / str(len(mounts))
+                (source.mkdir if path.is_dir() else source.touch)()
+                mounts.append(shlex.join(["mount", "--bind", str(path), str(source)]))
+            arguments += ["--ro-bind", str(source), str(path)]
+        return arguments, mounts
+
+    def _masks(self) -> list[Path]:
+        """Hidden folders that lie within something mounted."""
+        wanted = _wanted()
+        return [path for path in self._hidden if any(path.is_relative_to(bound) for bound in wanted)]
+
+
+# Whatever a candidate may write is mounted by itself, over these: what one could leave here, another could read.
+_READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev")
+_NAMESPACES = (
+    *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"),
+    *("--tmpfs", "/tmp", "--tmpfs", PRIVATE, "--chdir", "/"),
+)
+
+
+def _root_tools() -> tuple[str, ...]:
+    return ("setpriv", "unshare", "mount") if os.geteuid() == 0 else ()
+
+
+@functools.cache
+def _wanted() -> tuple[Path, ...]:
+    """What an interpreter needs: the system, Python, its packages, a CUDA toolkit; and kernelci's own code."""
+    paths = [Path(path) for path in _SYSTEM] + [Path("/etc", name) for name in _ETC]
+    paths += [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
+    paths += [*_module_path()[:-1], *filter(None, [toolkit.home()])]
+    package = Path(__file__).resolve().parents[1]
+    found = {path for path in (*paths, package) if path.exists()}
+    return tuple(path for path in found if not any(path.is_relative_to(other) for other in found - {path}))
+
+
+@functools.cache
+def _module_path() -> tuple[Path, ...]:
+    """This interpreter's module path; last, the folder of kernelci itself, of which only the package is mounted.
+
+    The folder of the started script, which Python puts first, is left out.
+    """
+    own = Path(__file__).resolve().parents[2]
+    script = Path(getattr(sys.modules.get("__main__"), "__file__", None) or "/-").resolve().parent
+    found = [Path(path).resolve() for path in sys.path if path and Path(path).is_dir()]
+    return (*(path for path in dict.fromkeys(found) if not own.is_relative_to(path) and path != script), own)
+
+
+def _open_to_all(path: Path) -> bool:
+    """Whether any user can reach the path."""
+    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
+
+
+def _devices(nodes: Sequence[str]) -> list[str]:
+    return [part for node in nodes for part in ("--dev-bind", node, node)]
+
+
+def gpu_nodes(index: int = 0) -> list[str]:
+    """The device nodes that CUDA needs for one GPU."""
+    shared = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+    return [f"/dev/{name}" for name in (f"nvidia{index}", *shared) if Path("/dev", name).exists()]
