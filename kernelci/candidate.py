@@ -90,6 +90,7 @@ class LoadedKernel:
         from kernelci.compiling.loading import load
 
         self.device = message.device
+        self._backend = backends.get(message.backend)
         self._arena = _mapped(message, arena_fd)
         for cache in message.caches:
             unpack(cache)
@@ -104,10 +105,11 @@ class LoadedKernel:
         arguments = {name: self._argument(value) for name, value in message.arguments.items()}
         outputs = {name: self._arena.view(place) for name, place in message.outputs.items()}
         in_place = all(name in self.parameters for name in outputs)
-        result = self._entry(**arguments, **(outputs if in_place else {}))
+        with self._backend.tuned(message.config) as tuning:
+            result = self._entry(**arguments, **(outputs if in_place else {}))
         returned = {} if in_place else _place(result, outputs)
         self._synchronize()
-        return Done(returned)
+        return Done(returned, tuning.configs)
 
     def _prepare(self, case: Mapping[str, Any]) -> None:
         prepare = getattr(self._module, "prepare", None)
@@ -256,7 +258,7 @@ def _reason(error: Exception) -> str:
     for reason, names in (
         ("candidate-start", {"NotStarted"}),
         ("compile-error", {"CompileFailed", "CompilationError"}),
-        ("shared-memory", {"TooMuchShared"}),
+        ("shared-memory", {"TooMuchShared", "OutOfResources"}),
         ("needs-data", {"NeedsData"}),
         ("out-of-memory", {"OutOfMemoryError", "MemoryError"}),
     ):

@@ -152,7 +152,7 @@ def doctor(root: Path) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
 @click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
 def selftest(classes: str, as_json: bool, tier: str) -> int:
-    """Climb with kernels that are known to be bad, or honest, and say which of them this installation judges rightly."""
+    """Climb with kernels that are known to be bad, or honest, and say which this installation judges rightly."""
     from kernelci import selftest as corpus
 
     score = corpus.run(tuple(part.strip() for part in classes.split(",") if part.strip()), tier)

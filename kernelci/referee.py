@@ -24,61 +24,24 @@ from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import oracle
+from kernelci.workbench import hidden, oracle
 from kernelci.workbench.device import Device
-from kernelci.workbench.draws import STRESS, Draw, names
+from kernelci.workbench.drawn import VARIED, Drawn, chosen
+from kernelci.workbench.draws import Sketch, number_of
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import TensorPlace
 from kernelci.workbench.session import Limits, Session
-from kernelci.workbench.trial import Trial
-from kernelci.workbench.trial import run as run_trial
+from kernelci.workbench.trial import Trial, repeats, run_all
+from kernelci.workbench.truths import Truths
 
-# The interpreter runs a program at a time in Python, so each case gets one normal draw and these many stress draws.
-INTERPRETER_STRESS = 2
+# Cases of sizes that no file names, per run.
+HIDDEN_CASES = {"gpu": 6, "interpreter": 2}
+FULL_TIER_TIMES = 16  # how much larger a case the full tier takes
 # Where a candidate keeps the kernel's files (kernelci.candidate.written).
 _CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 WATCH_ELEMENTS = 8192
-KEPT_BYTES = {"cpu": 2**30, "cuda": 16 * 2**30}
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
 INTERPRETER_DTYPES = {"bfloat16": "float16"}
-
-
-class Drawn(Struct, frozen=True):
-    """A case's inputs and declared outputs under one draw, and what is true of them."""
-
-    inputs: dict[str, Any]
-    outputs: dict[str, TensorSpec]
-    truth: oracle.Truth
-
-
-class Truths:
-    """Draws and oracles by reference, case and draw, shared by the kernels of a reference; bounded in bytes."""
-
-    def __init__(self, device: str, seed: str) -> None:
-        self._device = device
-        self._seed = seed
-        self._kept: OrderedDict[tuple[str, str, str], Drawn] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, reference: Reference, case: Case, draw: str) -> Drawn:
-        """Draw, and ask the oracle. Raises ReferenceFailed."""
-        with self._lock:
-            return self._get(reference, case, draw)
-
-    def _get(self, reference: Reference, case: Case, draw: str) -> Drawn:
-        key = (reference.name, f"{case.kind} {case.id}", draw)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        inputs = reference.inputs(case, Draw(draw, f"{self._seed}/{reference.name}/{case.id}", self._device))
-        outputs = reference.outputs(case, inputs)
-        drawn = Drawn(inputs, outputs, oracle.ask(reference, inputs, outputs))
-        self._kept[key] = drawn
-        self._bytes += _bytes_of(drawn)
-        while self._bytes > KEPT_BYTES[self._device.partition(":")[0]] and len(self._kept) > 1:
-            self._bytes -= _bytes_of(self._kept.popitem(last=False)[1])
-        return drawn
 
 
 class Court(Struct):
@@ -175,19 +138,35 @@ class KernelReferee:
         if self.tier == "watch":
             found = tuple(case for case in found if case.kind == "check" and 0 < self._size(case)[0] <= WATCH_ELEMENTS)
         wanted = self._court.case_filter
-        return tuple(case for case in found if wanted in ("", case.id))
+        named = tuple(case for case in found if wanted in ("", case.id))
+        if named or not wanted:
+            return named
+        other = self.reference.case_of(wanted)
+        return (other,) if other is not None and other.kind == "hidden" else ()
+
+    def hidden(self) -> tuple[Case, ...]:
+        """Cases of this run alone, of sizes drawn from the reference's domain; none where one case is asked for."""
+        if self._court.case_filter or self.tier == "watch":
+            return ()
+        count = HIDDEN_CASES["interpreter" if self.interpreted else "gpu"]
+        return hidden.cases(self.reference, self._court.seed, count, lambda case: self.why_not(case) is None)
 
     def draws(self, case: Case) -> tuple[str, ...]:
-        """All draws on a GPU; in the interpreter one normal draw and a turn of the stress families."""
+        """All families and some variants on a GPU; in the interpreter one normal draw and a turn of the others."""
         if self._court.draw_filter:
             return (self._court.draw_filter,)
         if self.tier == "watch":
-            return ("normal:0",)
-        if not self.interpreted:
-            return names(self.config.seeds)
-        turn = self.cases().index(case) * INTERPRETER_STRESS
-        stress = [STRESS[(turn + step) % len(STRESS)] for step in range(INTERPRETER_STRESS)]
-        return ("normal:0", *(f"{family}:0" for family in stress))
+            return (VARIED,)
+        cases = self.cases()
+        turn = cases.index(case) if case in cases else number_of(case.id) % 1009
+        sketch = self.reference.inputs(case, Sketch())
+        return chosen(self.reference, sketch, self.config.seeds, turn, self.interpreted)
+
+    def require_sound(self) -> None:
+        """Raise Verdict where the controls show that the reference can't tell right from wrong."""
+        weak = self._court.truths.weakness(self.reference, cache_folder(self.config) / "controls")
+        if weak is not None:
+            raise Verdict(weak.reason, weak.message)
 
     def why_not(self, case: Case) -> Verdict | None:
         """Why a case is beyond this device or tier, or None."""
@@ -198,6 +177,8 @@ class KernelReferee:
         else:
             reason, elements = "cost", written
             limits = (self.config.case_elements, self.config.case_flops)
+        if self.tier == "full":
+            limits = (limits[0] * FULL_TIER_TIMES, limits[1] * FULL_TIER_TIMES)
         if elements <= limits[0] and flops <= limits[1]:
             return None
         return Verdict(reason, f"{elements} elements and {flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
@@ -211,30 +192,44 @@ class KernelReferee:
 
     def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
         """The declared outputs."""
-        return self._drawn(case, draw).outputs
+        return self.drawn(case, draw).outputs
 
     def truth(self, case: Case, draw: str) -> oracle.Truth:
         """What is true of a case and draw. Raises Verdict("reference")."""
-        return self._drawn(case, draw).truth
+        return self.drawn(case, draw).truth
 
     def trial(self, case: Case, draw: str) -> Trial:
         """The candidate's two calls on a case and draw; made once. Raises Verdict."""
         key = (f"{case.kind} {case.id}", draw)
         if key not in self._trials:
-            self._trials[key] = self._try(case, draw)
+            self.start_trials(case, (draw,))
         found = self._trials[key]
         if isinstance(found, Verdict):
             raise found
         return found
 
-    def _try(self, case: Case, draw: str) -> Trial | Verdict:
-        drawn = self._drawn(case, draw)
+    def start_trials(self, case: Case, draws: tuple[str, ...]) -> None:
+        """Make the trials of several draws together, their calls interleaved; `trial` then gives each."""
+        name = f"{case.kind} {case.id}"
+        drawn = {draw: self.drawn(case, draw) for draw in draws if (name, draw) not in self._trials}
         try:
-            return run_trial(self._running(), self._as_run(case), drawn.inputs, drawn.outputs)
+            session = self._running() if drawn else None
+            found = run_all(session, drawn, f"{self._court.seed}/{name}") if session else {}
         except Verdict as verdict:
-            return verdict
+            found = dict.fromkeys(drawn, verdict)
+        self._trials |= {(name, draw): trial for draw, trial in found.items()}
 
-    def _drawn(self, case: Case, draw: str) -> Drawn:
+    def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
+        """The distinct outputs of many calls on the same inputs. Raises Verdict."""
+        return repeats(self._running(), self.drawn(case, draw), count)
+
+    def release(self, case: Case) -> None:
+        """Drop the trials of a case, whose outputs take memory."""
+        name = f"{case.kind} {case.id}"
+        self._trials = {key: trial for key, trial in self._trials.items() if key[0] != name}
+
+    def drawn(self, case: Case, draw: str) -> Drawn:
+        """Inputs, declared outputs and the truth of a case and draw. Raises Verdict("reference")."""
         try:
             return self._court.truths.get(self.reference, self._as_run(case), draw)
         except ReferenceFailed as error:
@@ -340,8 +335,3 @@ def _load(path: Path) -> Reference | ReferenceFailed:
         return load_reference(path)
     except ReferenceFailed as error:
         return error
-
-
-def _bytes_of(drawn: Drawn) -> int:
-    values: list[Any] = [*drawn.inputs.values(), *drawn.truth.oracle.values(), *drawn.truth.honest.values()]
-    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))

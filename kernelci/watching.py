@@ -78,7 +78,7 @@ def _warm(kernel: Kernel, court: "Court") -> None:
 
 
 def _forget_reference(court: "Court") -> None:
-    from kernelci.referee import Truths
+    from kernelci.workbench.truths import Truths
 
     court.references.clear()
     court.truths = Truths(court.device.torch_name, court.seed)
@@ -104,7 +104,7 @@ def _usual(kernel: Kernel, court: "Court") -> str:
 
 
 def _stamp(files: tuple[Path | None, ...]) -> Stamp:
-    """Changes when a file does: names, times and sizes. One that is away for a moment, as while it is saved, is left out."""
+    """Changes when a file does: names, times and sizes. One that is away for a moment, as in a save, is left out."""
     stats = [(str(file), file.stat()) for file in files if file is not None and file.exists()]
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 

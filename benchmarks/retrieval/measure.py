@@ -37,7 +37,7 @@ def questions(name: str) -> list[dict[str, Any]]:
 def hit(answer: str, file: str, symbol: str) -> bool:
     """Whether a result is this answer: the file, and the symbol if the answer names one (a class answers for its methods)."""
     path, _, name = answer.partition("::")
-    if not f"/{file}".endswith(f"/{path}"):
+    if not file.endswith(path):
         return False
     return not name or symbol == name or symbol.startswith(f"{name}.")
 

@@ -68,6 +68,12 @@ class Backend(Protocol):
     def describe(self, compiled: object, target: str) -> list[Build]:
         """The builds in an object that a kernel's `compile(case, target)` yielded."""
 
+    def tuned(self, config: int | None) -> "AbstractContextManager[Tuning]":
+        """Under it autotuners take this one of their configurations, unmeasured; None lets them tune.
+
+        Where nothing can be measured (the interpreter), None means the first.
+        """
+
     def intercept(self, gpu: Gpu, all_configs: bool) -> AbstractContextManager[list[Build]]:
         """Under it a launch compiles for `gpu.target`, is recorded once per specialisation, and does not happen.
 
@@ -78,6 +84,13 @@ class Backend(Protocol):
             CompileFailed: the DSL refused the kernel.
             TooMuchShared: no configuration fits into the target's shared memory.
         """
+
+
+class Tuning:
+    """What the autotuners of a call had to choose from: the length of the longest list of configurations."""
+
+    def __init__(self) -> None:
+        self.configs = 0
 
 
 class Builds(list[Build]):

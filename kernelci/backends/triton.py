@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from kernelci.backends import Build, Builds, CompileFailed, TooMuchShared
+from kernelci.backends import Build, Builds, CompileFailed, TooMuchShared, Tuning
 from kernelci.gpus import Gpu
 
 REUSES_CACHE = True
@@ -27,6 +27,30 @@ def preload() -> None:
     import triton.compiler
     import triton.language
     import triton.testing  # noqa: F401
+
+
+@contextlib.contextmanager
+def tuned(config: int | None) -> Iterator[Tuning]:
+    """See `Backend.tuned`."""
+    from triton import knobs
+    from triton.runtime.autotuner import Autotuner
+
+    tuning, run = Tuning(), Autotuner.run
+    chosen = 0 if config is None and knobs.runtime.interpret else config
+
+    def pinned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = self.configs
+        tuning.configs = max(tuning.configs, len(known))
+        if chosen is None:
+            return run(self, *args, **kwargs)
+        self.configs = [known[chosen % len(known)]]  # a single one is taken without measuring it
+        try:
+            return run(self, *args, **kwargs)
+        finally:
+            self.configs = known
+
+    with mock.patch.object(Autotuner, "run", pinned):
+        yield tuning
 
 
 def describe(compiled: object, target: str) -> list[Build]:

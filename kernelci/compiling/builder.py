@@ -216,7 +216,10 @@ def source_of(kernel: Kernel) -> Source:
 
 
 def _described(kernel: BuiltKernel, sass: bool = True) -> Compiled:
-    """Add what the cubin says, and with `sass` its machine code in words. A cubin that NVIDIA's tools can't read leaves its dumps without SASS."""
+    """Add what the cubin says, and with `sass` its machine code in words.
+
+    A cubin that NVIDIA's tools can't read leaves its dumps without SASS.
+    """
     files = dict(kernel.files)
     binary = files.get("cubin")
     if not binary:

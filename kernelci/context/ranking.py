@@ -10,11 +10,16 @@ KINDS = {
     "section": 0.9, "text": 0.7, "module": 0.6, "part": 0.35,
 }  # fmt: skip
 FETCHED = 0.9  # an installed version comes before one that was fetched
-PRIVATE = 0.6
+PRIVATE = 0.3
 TESTS = 0.6
-NAME, SAID, TEXT = 1.6, 1.0, 0.6
-WHOLE = 2.0
-COVER = 0.5
+EXPERIMENTAL = 0.4
+OWN = 0.4  # own kernels use what they name; its definition comes first
+NAME, SUMMARY, SAID, TEXT = 0.7, 1.2, 0.3, 1.0
+WHOLE = 0.5
+COVER = 1.0
+PACE = 0.03
+TOGETHER = 1.0
+POWER = 2.0
 
 
 class Candidate(Struct):
@@ -31,6 +36,7 @@ class Candidate(Struct):
     terms: str
     path: str
     url: str
+    dsl: str
     score: float
     rank: float = 0.0
 
@@ -50,12 +56,15 @@ def _group(found: Candidate) -> str:
 
 
 def _rank(found: Candidate, asked: Question, rarity: dict[str, float], total: float, best: float) -> float:
-    called, _, said = found.terms.partition("|")
-    names, doc = called.split(), said.split()
-    name_set, doc_set = set(names), set(doc)
+    called, summary, said = found.terms.split("|")
+    names, first, rest = called.split(), summary.split(), said.split()
+    name_set = set(names)
     value = TEXT * found.score / best
     value += NAME * _share(asked, name_set, called, rarity, total)
-    value += SAID * _share(asked, doc_set, said, rarity, total)
+    value += SUMMARY * _share(asked, set(first), summary, rarity, total) / (1 + PACE * len(first))
+    value += SAID * _share(asked, set(rest), said, rarity, total)
+    heard = sum(rarity[term] for term in asked.terms if term in name_set or term in first or term in rest)
+    value += TOGETHER * (heard / total) ** POWER
     if names:
         value += COVER * _covered(asked, name_set, rarity)
     if any(_contains(names, identifier) for identifier in asked.identifiers):
@@ -93,4 +102,8 @@ def _factor(found: Candidate) -> float:
         factor *= PRIVATE
     if "/test" in found.path or found.path.startswith("test"):
         factor *= TESTS
+    if "/experimental/" in found.path and "gluon" not in found.path:
+        factor *= EXPERIMENTAL
+    if found.record.kind == "kernels":
+        factor *= OWN
     return factor

@@ -17,6 +17,7 @@ CANDIDATES = 150
 MAX_RESULTS = 50
 WEIGHTS = (6.0, 3.0, 1.5, 1.0)  # of name, doc, place and body
 MAX_PHRASES = 40
+Shard = tuple[Record, sqlite3.Connection]
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -55,8 +56,7 @@ class Index:
         if not self.manifest.records:
             raise ConfigError("nothing is indexed yet", hint="kernelci context sync", code="no-context")
         self.shards = [(record, _opened(self.folder / record.shard)) for record in self.manifest.records]
-        self.chunks = sum(record.chunks for record in self.manifest.records)
-        self._known: dict[str, int] = {}
+        self._known: dict[tuple[str, str], int] = {}
 
     def close(self) -> None:
         """Close the shards."""
@@ -74,7 +74,7 @@ class Index:
             raise ConfigError("the question has no words to look for", hint="name what it is about")
         limit, skip = max(1, min(limit, MAX_RESULTS)), max(0, skip)
         own = [shard for shard in self.shards if not dsl or shard[0].dsl in (dsl, "")]
-        found = self._ranked(asked, own)
+        found = [item for item in self._ranked(asked, own) if not dsl or item.dsl in (dsl, "")]
         note = ""
         if dsl and len(found) < skip + limit:
             others = [shard for shard in self.shards if shard not in own]
@@ -83,20 +83,25 @@ class Index:
         shown = tuple(_result(candidate) for candidate in found[skip : skip + limit])
         return Answer(query=text, results=shown, more=max(0, len(found) - skip - limit), note=note)
 
-    def _ranked(self, asked: Question, shards: list[tuple[Record, sqlite3.Connection]]) -> list[Candidate]:
+    def _ranked(self, asked: Question, shards: list[Shard]) -> list[Candidate]:
         candidates: list[Candidate] = []
         for record, database in shards:
             candidates += _candidates(asked, record, database)
-        return ranked(asked, candidates, self._rarity(asked))
+        return ranked(asked, candidates, self._rarity(asked, shards))
 
-    def _rarity(self, asked: Question) -> dict[str, float]:
-        """How much each word of the question says: the rarer, the more."""
-        for word in {word for phrase in asked.phrases() for word in phrase} - self._known.keys():
-            rows = (db.execute("SELECT df FROM words WHERE word = ?", (word,)).fetchone() for _, db in self.shards)
-            self._known[word] = sum(row[0] for row in rows if row)
-        return {
-            word: math.log(1 + self.chunks / (1 + self._known[word])) for phrase in asked.phrases() for word in phrase
-        }
+    def _rarity(self, asked: Question, shards: list[Shard]) -> dict[str, float]:
+        """How much each word of the question says: the rarer in these shards, the more."""
+        total = sum(record.chunks for record, _ in shards)
+        every = {word for phrase in asked.phrases() for word in phrase}
+        return {word: math.log(1 + total / (1 + sum(self._frequency(word, *shard) for shard in shards))) for word in every}
+
+    def _frequency(self, word: str, record: Record, database: sqlite3.Connection) -> int:
+        """In how many of a shard's chunks a word occurs."""
+        known = self._known.get((record.name, word))
+        if known is None:
+            row = database.execute("SELECT df FROM words WHERE word = ?", (word,)).fetchone()
+            known = self._known[record.name, word] = row[0] if row else 0
+        return known
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -107,7 +112,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 _QUERY = """
-SELECT chunks.id, kind, symbol, first, last, title, doc, terms, path, url, hit.score
+SELECT chunks.id, kind, symbol, first, last, title, doc, terms, path, url, dsl, hit.score
 FROM (SELECT rowid, bm25(fts, ?, ?, ?, ?) AS score FROM fts WHERE fts MATCH ? ORDER BY score LIMIT ?) AS hit
 JOIN chunks ON chunks.id = hit.rowid JOIN files ON files.id = chunks.file
 """
@@ -116,7 +121,7 @@ JOIN chunks ON chunks.id = hit.rowid JOIN files ON files.id = chunks.file
 def _candidates(asked: Question, record: Record, database: sqlite3.Connection) -> list[Candidate]:
     match = " OR ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[:MAX_PHRASES])
     rows = list(database.execute(_QUERY, (*WEIGHTS, match, CANDIDATES)))
-    return [Candidate(record, *row[:10], -row[10]) for row in rows]
+    return [Candidate(record, *row[:11], -row[11]) for row in rows]
 
 
 def _result(found: Candidate) -> Result:
@@ -127,7 +132,7 @@ def _result(found: Candidate) -> Result:
         title=found.title,
         summary=" ".join(found.doc.split())[:240],
         source=found.record.name,
-        dsl=found.record.dsl,
+        dsl=found.dsl,
         version=found.record.version or found.record.commit[:12],
         file=found.path,
         line=found.first,

@@ -20,7 +20,7 @@ MAX_NOTES = 100
 COLUMNS = ("name", "doc", "place", "body")
 _SCHEMA = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192; PRAGMA cache_size = -65536;
-CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, url TEXT, lines INTEGER, text BLOB);
+CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, url TEXT, dsl TEXT, lines INTEGER, text BLOB);
 CREATE TABLE chunks (id INTEGER PRIMARY KEY, file INTEGER, kind TEXT, symbol TEXT, first INTEGER, last INTEGER,
                      title TEXT, doc TEXT, terms TEXT);
 CREATE INDEX by_symbol ON chunks (symbol COLLATE NOCASE);
@@ -35,6 +35,7 @@ class Text(Struct, frozen=True):
     path: str
     text: str
     url: str = ""
+    dsl: str = ""
 
 
 class Built(Struct, frozen=True):
@@ -82,8 +83,8 @@ def _fill(database: sqlite3.Connection, texts: Iterable[Text | tuple[str, LeftOu
     for text, rows in _prepared(taken()):
         files += 1
         blob = zlib.compress(text.text.encode(), 6)
-        values = (files, text.path, text.url, text.text.count("\n") + 1, blob)
-        database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?)", values)
+        values = (files, text.path, text.url, text.dsl, text.text.count("\n") + 1, blob)
+        database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", values)
         for record, indexed in rows:
             number += 1
             database.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, files, *record))
@@ -132,6 +133,8 @@ def _row(chunk: chunks.Chunk, place: str) -> Row:
     called = f"{chunk.symbol} {words.spaced(chunk.symbol)} {words.spaced(chunk.names)}"
     if not chunk.symbol:
         called = f"{chunk.title} {called}"
-    terms = f"{' '.join(words.stems(chunk.symbol or chunk.title))}|{' '.join(words.stems(chunk.doc[:600]))}"
+    summary, _, rest = chunk.doc.partition("\n\n")
+    said = (" ".join(words.stems(text)) for text in (chunk.symbol or chunk.title, summary[:400], rest[:600]))
+    terms = "|".join(said)
     stored = (chunk.kind, chunk.symbol[:200], chunk.first, chunk.last, chunk.title[:300], chunk.doc[:400], terms)
     return stored, (called, words.spaced(chunk.doc), place, words.spaced(f"{chunk.title}\n{chunk.body}"))

@@ -14,9 +14,14 @@ from kernelci.context.shard import Text
 
 # What is indexed where the configuration names nothing: the installed DSLs, the PTX wrappers, and the own kernels.
 DEFAULTS = (
-    ContextSource(name="triton", kind="package", where="triton", dsl="triton", exclude=("*/_C/*",)),
+    ContextSource(name="triton", kind="package", where="triton", dsl="triton", paths=("*.py", "*.pyi", "*.md"), exclude=("*/amd/*", "*/hip/*", "*amd_helpers.py")),
     ContextSource(
-        name="tilelang", kind="package", where="tilelang", dsl="tilelang", exclude=("tilelang/3rdparty/*", "*.td", "*.cc")
+        name="tilelang",
+        kind="package",
+        where="tilelang",
+        dsl="tilelang",
+        paths=("*.py", "*.pyi", "*.md", "*/tl_templates/cuda/*"),
+        exclude=("tilelang/3rdparty/*", *(f"tilelang/{other}/*" for other in ("ascend", "rocm", "metal", "webgpu", "cpu"))),
     ),
     ContextSource(
         name="cutedsl",
@@ -51,6 +56,7 @@ class Found(Struct, frozen=True, kw_only=True):
     license: str = ""
     urls: dict[str, str] = {}
     charsets: dict[str, str] = {}
+    dsls: dict[str, str] = {}
     limit: int = 0
 
 
@@ -79,6 +85,6 @@ def texts(source: ContextSource, found: Found) -> Iterator[Text | tuple[str, Lef
             path = checked(name)
             charset = found.charsets.get(name, "")
             text = text_of(path, data, charset=charset, **({"limit": found.limit} if found.limit else {}))
-            yield Text(path, text, found.urls.get(name, ""))
+            yield Text(path, text, found.urls.get(name, ""), found.dsls.get(name, source.dsl))
         except LeftOut as reason:
             yield ascii(name)[1:-1][:200], reason

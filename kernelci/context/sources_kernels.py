@@ -23,8 +23,9 @@ def look(source: ContextSource, root: Path, folder: Path, offline: bool) -> Foun
     listed = [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
     listed = [(path, data) for path, data in listed if chosen(source, path)]
     listed += [(f"results/{kernel.name}.md", _page(kernel, report).encode()) for kernel in report.kernels] if report else []
+    dsls = {path.relative_to(root).as_posix(): kernel.backend for kernel in found.kernels for path in kernel.sources()}
     made = hashlib.sha256(repr(listed).encode()).hexdigest()
-    return Found(version="", fingerprint=made, files=lambda: iter(listed), license=source.license or "this project's")
+    return Found(version="", fingerprint=made, files=lambda: iter(listed), license=source.license or "this project's", dsls=dsls)
 
 
 def _report(out: Path) -> Report | None:

@@ -62,8 +62,8 @@ def close(values: torch.Tensor, oracle: torch.Tensor) -> bool:
     """`torch.allclose` against the oracle rounded to the output's dtype; integers and booleans must be equal."""
     expected = oracle.to(values.dtype)
     if not values.is_floating_point():
-        return torch.equal(values, expected)
-    return torch.allclose(values, expected, rtol=TOLERANCE, atol=TOLERANCE)
+        return bool(torch.equal(values, expected))
+    return bool(torch.allclose(values, expected, rtol=TOLERANCE, atol=TOLERANCE))
 
 
 def _outputs(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:

@@ -1,5 +1,6 @@
 """Mutants up the ladder: many in one climb, sharing its warm processes and its oracles."""
 
+import functools
 import tempfile
 import time
 from collections.abc import Callable
@@ -85,14 +86,15 @@ class _Climb:
     def all(self, told: Told | None) -> tuple[Judged, ...]:
         """Everything is handed to the compilers at once, the original first; then one climb after another per lane."""
         original = self._started(project.variant(self._kernel, self._kernel.name, {}, self._place("original")))
+        probes = self._probes()
         started = [
             self._started(project.mutated(self._kernel, mutant, self._folder)) for mutant in self._request.mutants
         ]
         self._require_passing(_climb(original, self._rungs))
-        unreached = self._unreached()
+        unreached = self._unreached(probes)
         with ThreadPoolExecutor(self._lanes, thread_name_prefix="mutant") as lanes:
-            pairs = zip(self._request.mutants, started, strict=True)
-            return tuple(lanes.map(lambda pair: self._one(*pair, original.kernel, unreached, told), pairs))
+            one = functools.partial(self._one, original=original.kernel, unreached=unreached, told=told)
+            return tuple(lanes.map(one, self._request.mutants, started))
 
     def _place(self, name: str) -> Path:
         return self._folder / "kernels" / name
@@ -132,16 +134,21 @@ class _Climb:
                 hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
             )
 
-    def _unreached(self) -> frozenset[str]:
-        """Functions whose stores can go without any case noticing: no case calls them on this machine."""
+    def _probes(self) -> dict[str, KernelReferee]:
+        """By function, the kernel without that function's stores."""
         functions = {mutant.function for mutant in self._request.mutants}
+        return {
+            name: self._started(
+                project.variant(self._kernel, f"{self._kernel.name}#{name}", changed, self._place(name))
+            )
+            for name, changed in project.storeless(self._kernel)
+            if name in functions
+        }
+
+    def _unreached(self, probes: dict[str, KernelReferee]) -> frozenset[str]:
+        """Functions whose stores can go without any case noticing: no case calls them on this machine."""
         run = tuple(pair for pair in self._rungs if pair[0].name != "correctness")
-        found = set()
-        for name, changed in project.storeless(self._kernel):
-            if name in functions:
-                kernel = project.variant(self._kernel, f"{self._kernel.name}#{name}", changed, self._place(name))
-                found |= {name} if _climb(self._started(kernel), run).stopped_at is None else set()
-        return frozenset(found)
+        return frozenset(name for name, referee in probes.items() if _climb(referee, run).stopped_at is None)
 
     def _same_code(self, kernel: Kernel, original: Kernel, every: bool) -> bool:
         """Whether the two compile to the same machine code: for the representative cases, or for `every` one."""

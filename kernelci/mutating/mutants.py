@@ -3,7 +3,6 @@
 import difflib
 import hashlib
 import itertools
-import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ _SHOWN = 48
 
 
 class Mutant(Struct, frozen=True, kw_only=True):
-    """One wrong variant: a span of one file replaced. `device` says whether device code or launch arithmetic changed."""
+    """One wrong variant: a span of one file replaced; `device` where that is device code, not launch arithmetic."""
 
     kernel: str
     number: int
@@ -125,7 +124,7 @@ def _shown(before: str, after: str) -> tuple[str, str]:
     first, second = " ".join(before.split()), " ".join(after.split())
     if max(len(first), len(second)) <= _SHOWN:
         return first, second
-    same = len(os.path.commonprefix((first, second)))
+    same = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), 0)
     begin = max(0, same - _SHOWN // 3)
     return _cut(first, begin), _cut(second, begin)
 

@@ -28,7 +28,7 @@ def mutated(kernel: Kernel, mutant: Mutant, root: Path) -> Kernel:
 
 
 def storeless(kernel: Kernel) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Each Triton function that stores, without its stores: it fails exactly where the cases call the function at all."""
+    """Each Triton function that stores, without its stores: it fails if the cases call the function at all."""
     if kernel.backend != "triton":
         return
     source = kernel.path.read_bytes()

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import msgspec
 
 from kernelci.mutating.mutants import Mutant
-from kernelci.mutating.outcomes import Fate, Judged, Result
+from kernelci.mutating.outcomes import Fate, Figures, Judged, Result, figures
 
 HEAD = (
-    "| kernel | mutants | compiled | identical | not reached | killed | survived | allclose lets pass | the same, one case |",
+    "| kernel | mutants | compiled | identical | not reached | killed | survived | allclose survivors | on one case |",
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
 )
 
@@ -27,15 +27,15 @@ def line(judged: Judged) -> str:
 
 def text(result: Result) -> str:
     """Figures, then every survivor with its diff, then what is broken."""
-    figures = result.figures
-    counted = figures.killed + figures.survived
+    found = result.figures
+    counted = found.killed + found.survived
     lines = [
         f"{result.kernel} on {result.device}, seed {result.seed}, {result.duration_s:g} s: "
-        f"{figures.mutants} of {result.known} mutants, {figures.compiled} compiled",
-        f"  killed {figures.killed}, survived {figures.survived}, identical machine code {figures.identical}, "
-        f"not reached {figures.unreached}, not judged {figures.unjudged}",
-        f"  of the same {counted}, allclose(rtol=1e-2, atol=1e-2) on one normal draw lets {figures.allclose_survived} pass, "
-        f"and on one case alone {figures.allclose_one_survived}",
+        f"{found.mutants} of {result.known} mutants, {found.compiled} compiled",
+        f"  killed {found.killed}, survived {found.survived}, identical machine code {found.identical}, "
+        f"not reached {found.unreached}, not judged {found.unjudged}",
+        f"  allclose(rtol=1e-2, atol=1e-2) on one normal draw lets {found.allclose_survived} of these {counted} pass, "
+        f"on one case alone {found.allclose_one_survived}",
     ]
     for judged in result.mutants:
         if judged.fate is Fate.SURVIVED:
@@ -45,12 +45,20 @@ def text(result: Result) -> str:
     return "\n".join(lines)
 
 
+def total(results: Iterable[Result]) -> str:
+    """The last row: all kernels together."""
+    return _row("all", figures(judged for result in results for judged in result.mutants))
+
+
 def markdown(result: Result) -> str:
     """One row of the table below HEAD."""
-    f = result.figures
+    return _row(result.kernel, result.figures)
+
+
+def _row(name: str, f: Figures) -> str:
     cells = (f.mutants, f.compiled, f.identical, f.unreached, f.killed, f.survived, f.allclose_survived,
              f.allclose_one_survived)  # fmt: skip
-    return f"| {result.kernel} | {' | '.join(map(str, cells))} |"
+    return f"| {name} | {' | '.join(map(str, cells))} |"
 
 
 def encode(results: Result | list[Result]) -> bytes:

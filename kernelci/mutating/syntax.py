@@ -55,6 +55,8 @@ def _python_regions(root: Node) -> Iterator[Region]:
         yield Region(function.child_by_field_name("body"), name, device=True)
     seen: set[int] = set()
     for node in walk(root):
+        if node.type == "function_definition" and text(node.child_by_field_name("name")) == "grid":
+            yield Region(node.child_by_field_name("body"), "grid", device=False)
         for part in _launch_parts(node, device):
             if part.start_byte not in seen:
                 seen.add(part.start_byte)

@@ -104,11 +104,15 @@ class Load(Message, frozen=True):
 
 
 class Call(Message, frozen=True):
-    """Call the entry once. `case` holds the case's values; `outputs` are passed by name if the entry takes them."""
+    """Call the entry once. `case` holds the case's values; `outputs` are passed by name if the entry takes them.
+
+    `config`: the number of the tuning configuration that autotuners must take; None lets them choose.
+    """
 
     case: dict[str, Any]
     arguments: dict[str, Value]
     outputs: dict[str, TensorPlace]
+    config: int | None = None
 
 
 class Build(Message, frozen=True):
@@ -140,9 +144,13 @@ class Returned(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Done(Message, frozen=True):
-    """The call came back. `returned` is empty where outputs were written in place."""
+    """The call came back. `returned` is empty where outputs were written in place.
+
+    `configs`: how many configurations the longest autotuner's list had.
+    """
 
     returned: dict[str, Returned] = {}
+    configs: Annotated[int, Meta(ge=0, le=10_000)] = 0
 
 
 # The reasons that a candidate may give; all others are found by the referee itself.

@@ -27,7 +27,9 @@ _NAN_WORDS = torch.tensor(
     [sign | word for sign in (0x0000, -0x8000) for word in range(0x7FF1, 0x8000)], dtype=torch.int16
 )
 _PATTERN_WORDS = 2**20  # longer stretches repeat this many random words
-MOVES = 64  # places, 256 bytes apart, that a slot may begin at
+# Half the calls find their slot where it was, the others in one of so many other places.
+MOVES = 64
+MOVE_BYTES = 256
 
 
 class Trial(Struct, frozen=True):
@@ -57,6 +59,7 @@ def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> dict[str
     """Try all draws together, calls interleaved in an order that the seed gives."""
     order = random.Random(seed)
     slots = {name: _Slot(session, one) for name, one in drawn.items()}
+    session.reserve(max((slot.size for slot in slots.values()), default=0))
     begun: dict[str, _Called] = {}
     found: dict[str, Trial | Verdict] = {}
     for name in order.sample(sorted(slots), len(slots)):
@@ -66,7 +69,7 @@ def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> dict[str
             found[name] = verdict
     for name in order.sample(sorted(begun), len(begun)):
         try:
-            found[name] = slots[name].second(begun.pop(name))
+            found[name] = slots.pop(name).second(begun.pop(name))
         except Verdict as verdict:
             found[name] = verdict
     return found
@@ -110,6 +113,8 @@ class _Slot:
         self._specs = {name: _spec(value) for name, value in self._inputs.items()} | drawn.outputs
         self._device = session.arena.device
         self._image: torch.Tensor | None = None
+        # Reserved whole from the start: an arena that grows needs a fresh candidate, which remembers nothing.
+        self.size = Plan(self._specs, MOVES * MOVE_BYTES, drawn.layouts).end
 
     def first(self) -> _Called:
         """The first call, on outputs that hold NaN of many patterns."""
@@ -128,17 +133,17 @@ class _Slot:
 
     def call(self, poison: dict[str, torch.Tensor]) -> _Called:
         """Fill a slot somewhere in the arena; call; check what lies around the outputs. Raises Verdict."""
-        plan = Plan(self._specs, random.randrange(MOVES) * 256, self._drawn.layouts)
-        self._session.reserve(plan.end + MOVES * 256)
+        plan = Plan(self._specs, random.choice((0, random.randrange(MOVES))) * MOVE_BYTES, self._drawn.layouts)
+        self._session.reserve(self.size)
         arena = self._session.arena
         arena.raw(plan.base, plan.end).copy_(self._filled(plan))
         for name, value in poison.items():
-            arena.view(plan.places[name]).copy_(value)
+            _put(arena.view(plan.places[name]), value)
         self._settle()
         done = self._session.call(_message(self._drawn, plan))
         _check_returned(done, self._session.parameters, self._outputs)
         self._check_untouched(plan)
-        values = {name: arena.view(plan.places[name]).clone() for name in self._outputs}
+        values = {name: _copied(arena.view(plan.places[name])) for name in self._outputs}
         kept = {name: bits(values[name]) == bits(value) for name, value in poison.items()}
         return _Called(values, kept, poison)
 
@@ -147,7 +152,7 @@ class _Slot:
         if self._image is None or self._image.numel() != plan.bytes:
             self._image = nan_words(plan.bytes, self._device).view(torch.uint8)
             for name, value in self._inputs.items():
-                _within(self._image, plan, plan.places[name]).copy_(value)
+                _put(_within(self._image, plan, plan.places[name]), value)
         return self._image
 
     def _settle(self) -> None:
@@ -192,16 +197,27 @@ class _Slot:
         raise Verdict("out-of-bounds", "bytes between the elements of an input (its padding) were overwritten")
 
 
+def _put(target: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values, bit by bit where torch can't copy the type, and once where one entry stands for all."""
+    if target.dim() and target.stride(0) == 0 and target.shape[0] > 1:
+        target, values = target[:1], values[:1]
+    if target.dtype.itemsize == 1:
+        target, values = target.view(torch.uint8), values.contiguous().view(torch.uint8)
+    target.copy_(values)
+
+
+def _copied(values: torch.Tensor) -> torch.Tensor:
+    if values.dtype.itemsize == 1:
+        return values.view(torch.uint8).clone().view(values.dtype)
+    return values.clone()
+
+
 def _within(image: torch.Tensor, plan: Plan, place: TensorPlace) -> torch.Tensor:
     """The tensor at a place, as the image of the slot holds it."""
     dtype = getattr(torch, place.dtype)
-    begin = place.offset - plan.base
-    # A view needs an offset that is a multiple of the element; places are, since the image begins aligned.
-    return (
-        image[begin % dtype.itemsize :][: (image.numel() - begin % dtype.itemsize) // dtype.itemsize * dtype.itemsize]
-        .view(dtype)
-        .as_strided(place.shape, place.strides, begin // dtype.itemsize)
-    )
+    as_bytes = dtype if dtype.itemsize > 1 else torch.uint8
+    whole = image.view(as_bytes).as_strided(place.shape, place.strides, (place.offset - plan.base) // dtype.itemsize)
+    return whole if dtype.itemsize > 1 else whole.view(dtype)
 
 
 def _spans(plan: Plan, changeable: set[str]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The wheel is complete: installed elsewhere, with neither the repository nor its folders in reach, it does its work."""
+"""The wheel is complete: installed elsewhere, without the repository and its folders in reach, it does its work."""
 
 import json
 import os
@@ -19,8 +19,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.slow
 
 
+KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+
+
 def _done(command: list[str | Path], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH") if name in os.environ}
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     return subprocess.run(
         command, cwd=cwd, env=kept | environment, capture_output=True, text=True, timeout=300, check=False
     )

@@ -1,6 +1,7 @@
 """`new`: its kernels compile for every target as they are, and are found wrong; it overwrites nothing."""
 
 import fcntl
+import json
 import os
 import shutil
 from pathlib import Path
@@ -16,7 +17,8 @@ from kernelci.results import read
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCES = sorted(path.stem for path in (ROOT / "references").glob("[!_]*.py"))
-TARGETS = ["sm_100a", "sm_80", "sm_90a"]
+# One reference for every target, the others for one: what differs between references is the signature.
+TARGETS = {"matmul": ["sm_90a"], "rmsnorm": ["sm_90a"], "softmax": ["sm_100a", "sm_80", "sm_90a"]}
 # Appended to each reference: three dtypes would take three times as long and show nothing more.
 ONE_DTYPE = """
 
@@ -49,7 +51,9 @@ def _climb(root: Path) -> Report:
         with (root / "references" / f"{reference}.py").open("a", encoding="utf-8") as file:
             file.write(ONE_DTYPE)
         for backend in backends.names():
-            starting.create(root, f"{reference}/{backend}", backend)
+            path = root / starting.create(root, f"{reference}/{backend}", backend)[0]
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace("# ///\n", f"# targets = {json.dumps(TARGETS[reference])}\n# ///\n"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KERNELCI_CACHE", str(root / "cache"))
         return climb(root, ("compile", "correctness"), out=root / "out")[0]
@@ -61,11 +65,11 @@ def _of(report: Report, name: str) -> KernelReport:
 
 @pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("backend", backends.names())
-def test_a_new_kernel_compiles_for_every_target(report: Report, reference: str, backend: str) -> None:
+def test_a_new_kernel_compiles(report: Report, reference: str, backend: str) -> None:
     compiled = _of(report, f"{reference}/{backend}").rung("compile")
 
     assert compiled is not None
-    assert (Outcome.PASSED, TARGETS) == (compiled.outcome, sorted({row.target for row in compiled.rows}))
+    assert (Outcome.PASSED, TARGETS[reference]) == (compiled.outcome, sorted({row.target for row in compiled.rows}))
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

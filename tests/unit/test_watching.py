@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def _project(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KernelReport]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelReport]:
     """The answers to the kernel as it is, to each edit, to a broken card, and to the kernel as it was."""
     root = tmp_path_factory.mktemp("watched")
     path = _project(root)
@@ -43,7 +42,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kern
             path.write_text(saved, encoding="utf-8")
             given[name] = next(watched)[0]
         watched.close()
-    yield given
+    return given
 
 
 @pytest.mark.parametrize("save", ["first", "fixed"])

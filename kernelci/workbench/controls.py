@@ -1,0 +1,255 @@
+"""Controls: what every reference must be able to tell apart, found out without a kernel, once per reference.
+
+Wrong outputs (zeros, a constant, the input, the output of the call before, the right answer with a tile missing) must
+fail the comparison in at least one case of each dtype, an honest one must pass in all, and each input must matter: with
+any one of them changed, the old answer must be wrong in at least one case.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import kernelci
+from kernelci.reference import Case, Reference, ReferenceFailed
+from kernelci.workbench import oracle
+from kernelci.workbench.drawn import Drawn, draw_inputs, make
+from kernelci.workbench.judging import judge
+from kernelci.workbench.narrow import decoded
+
+SEED = "controls"
+CASES_PER_DTYPE = 6
+MAX_ELEMENTS = 2**18
+MAX_FLOPS = 2e8
+TILE = 128
+Outputs = dict[str, torch.Tensor]
+Control = Callable[[Drawn, Drawn], Outputs]
+
+
+class Weak(Exception):
+    """A reference that can't tell right from wrong: the reason and what it accepts."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def check(reference: Reference, device: str, cache: Path | None = None) -> None:
+    """Raise Weak where the reference is too weak; what was found is kept by content. Raises ReferenceFailed."""
+    path = cache / f"{key(reference, device)}.json" if cache else None
+    found = _kept(path)
+    if found is None:
+        found = _examined(reference, device)
+        if path is not None:
+            _keep(path, found)
+    if found:
+        raise Weak(*found)
+
+
+def key(reference: Reference, device: str) -> str:
+    """The content that the answer depends on: the reference, kernelci with its gates and draws, and torch."""
+    digest = hashlib.sha256(reference.path.read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    digest.update(f"{reference.name} {kernelci.__version__} {torch.__version__} {device.partition(':')[0]}".encode())
+    return digest.hexdigest()[:32]
+
+
+def _kept(path: Path | None) -> list[str] | None:
+    """An answer that was kept: empty for a good reference. None where there is none that can be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path else None
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, list) and len(found) in (0, 2) else None
+
+
+def _keep(path: Path, found: list[str]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{id(found)}.partial")
+        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        return  # a cache that can't be written costs time, nothing else
+
+
+def _examined(reference: Reference, device: str) -> list[str]:
+    try:
+        for group in _by_dtype(reference):
+            _check_group(reference, group, device)
+        _check_inputs_matter(reference, device)
+    except Weak as weak:
+        return [weak.reason, weak.message]
+    return []
+
+
+def _by_dtype(reference: Reference) -> Iterable[list[Case]]:
+    """Cases that are worth a control, a few for each dtype: neither empty nor large."""
+    groups: dict[str, list[Case]] = {}
+    for case in reference.cases():
+        elements = sum(value for _, value in case.values if type(value) is int)
+        if case.kind == "check" and 0 not in dict(case.values).values() and elements <= MAX_ELEMENTS:
+            groups.setdefault(str(dict(case.values).get("dtype", "")), []).append(case)
+    return groups.values()
+
+
+def _check_group(reference: Reference, cases: list[Case], device: str) -> None:
+    open_ = dict.fromkeys(CONTROLS)
+    tried = 0
+    for case in sorted(cases, key=lambda case: -min(_size(reference, case), MAX_ELEMENTS // 16)):
+        drawn = make(reference, case, "normal:0", SEED, device)
+        if not _worth(reference, drawn):
+            continue
+        tried += 1
+        _check_honest(reference, drawn)
+        other = make(reference, case, "normal:1", SEED, device)
+        for name in [*open_]:
+            if not _passes(reference, drawn, CONTROLS[name](drawn, other)):
+                open_.pop(name)
+        if tried >= CASES_PER_DTYPE:
+            break
+    if tried and open_:
+        accepted = next(iter(open_))
+        raise Weak("weak-reference", f"{accepted} would pass {_in_all(cases, tried)}")
+
+
+def _in_all(cases: list[Case], tried: int) -> str:
+    dtype = dict(cases[0].values).get("dtype", "")
+    return f"all {tried} cases that were tried" + (f" of {dtype}" if dtype else "")
+
+
+def _size(reference: Reference, case: Case) -> int:
+    from kernelci.workbench.draws import Sketch
+
+    inputs = reference.inputs(case, Sketch())
+    return sum(spec.elements for spec in reference.outputs(case, inputs).values())
+
+
+def _worth(reference: Reference, drawn: Drawn) -> bool:
+    elements = sum(spec.elements for spec in drawn.outputs.values())
+    flops = reference.cost(drawn.case, drawn.inputs, drawn.outputs).flops
+    return 0 < elements <= MAX_ELEMENTS and flops <= MAX_FLOPS
+
+
+def _passes(reference: Reference, drawn: Drawn, outputs: Outputs) -> bool:
+    return all(comparison.passed for comparison in judge(reference, drawn, outputs))
+
+
+def _check_honest(reference: Reference, drawn: Drawn) -> None:
+    found = judge(reference, drawn, drawn.truth.honest)
+    wrong = next((comparison for comparison in found if comparison.steady and not comparison.passed), None)
+    if wrong is not None:
+        why = wrong.said or "the gates"
+        raise Weak("strict-reference", f"the honest {wrong.name} of case {drawn.case.id} is refused by {why}")
+
+
+def _each(drawn: Drawn, make_one: Callable[[str, torch.Tensor], torch.Tensor]) -> Outputs:
+    """An output for each name, from its honest values."""
+    return {name: _like(values, make_one(name, values)) for name, values in drawn.truth.honest.items()}
+
+
+def _like(honest: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    return values if values.dtype == honest.dtype else oracle.rounded(values, honest.dtype)
+
+
+def _numbers(values: torch.Tensor) -> torch.Tensor:
+    return decoded(values)
+
+
+def _zeros(drawn: Drawn, other: Drawn) -> Outputs:
+    return _each(drawn, lambda name, honest: torch.zeros_like(_numbers(honest)))
+
+
+def _constant(drawn: Drawn, other: Drawn) -> Outputs:
+    return _each(drawn, lambda name, honest: torch.full_like(_numbers(honest), _mean(drawn.truth.oracle[name])))
+
+
+def _mean(values: torch.Tensor) -> float:
+    return float(values.double().nan_to_num(0.0, posinf=0.0, neginf=0.0).mean())
+
+
+def _previous(drawn: Drawn, other: Drawn) -> Outputs:
+    return dict(other.truth.honest)
+
+
+def _input(drawn: Drawn, other: Drawn) -> Outputs:
+    """The first input of floats (or any tensor), repeated or cut to the output's size."""
+    tensors = [value for value in drawn.inputs.values() if isinstance(value, torch.Tensor) and value.numel()]
+    if not tensors:
+        return _zeros(drawn, other)
+    source = _numbers(tensors[0]).reshape(-1)
+
+    def cut(name: str, honest: torch.Tensor) -> torch.Tensor:
+        numbers = _numbers(honest)
+        copies = -(-numbers.numel() // source.numel())
+        return source.repeat(copies)[: numbers.numel()].view(numbers.shape)
+
+    return _each(drawn, cut)
+
+
+def _tile_missing(drawn: Drawn, other: Drawn) -> Outputs:
+    """The last tile holds what the call before left."""
+
+    def without(name: str, honest: torch.Tensor) -> torch.Tensor:
+        numbers, stale = _numbers(honest).clone(), _numbers(other.truth.honest[name])
+        if not numbers.dim():
+            return stale
+        tile = tuple(slice(size - min(TILE, -(-size // 4)), size) for size in numbers.shape[-2:])
+        numbers[(..., *tile)] = stale[(..., *tile)]
+        return numbers
+
+    return _each(drawn, without)
+
+
+CONTROLS: Mapping[str, Control] = {
+    "an output of zeros": _zeros,
+    "a constant output": _constant,
+    "a copy of the input": _input,
+    "the output of the call before": _previous,
+    "an output with one tile missing": _tile_missing,
+}
+
+
+def _check_inputs_matter(reference: Reference, device: str) -> None:
+    """With any one input changed, the answer to the old one must be wrong in at least one case."""
+    open_ = set(reference.parameters())
+    cases = [case for group in _by_dtype(reference) for case in group]
+    for case in sorted(cases, key=lambda case: abs(_size(reference, case) - 4096)):
+        if not open_:
+            return
+        drawn = make(reference, case, "normal:0", SEED, device)
+        if _worth(reference, drawn):
+            open_ -= {name for name in open_ if _matters(reference, drawn, name, device)}
+    if open_ and cases:
+        raise Weak("idle-input", f"no case has another answer when {sorted(open_)[0]} changes")
+
+
+def _matters(reference: Reference, drawn: Drawn, name: str, device: str) -> bool:
+    """Whether the answer to the case is wrong for the same case with another value of one input."""
+    for value in _others(reference, drawn, name, device):
+        inputs = drawn.inputs | {name: value}
+        try:
+            truth = oracle.ask(reference, inputs, drawn.outputs)
+        except ReferenceFailed:
+            return True
+        changed = Drawn(drawn.case, inputs, drawn.outputs, truth)
+        if not _passes(reference, changed, drawn.truth.honest):
+            return True
+    return False
+
+
+def _others(reference: Reference, drawn: Drawn, name: str, device: str) -> list[Any]:
+    """Other values of an input: a tensor's from another seed; left out (0), doubled or negated for a number."""
+    value = drawn.inputs[name]
+    if isinstance(value, torch.Tensor):
+        return [draw_inputs(reference, drawn.case, "normal:1", SEED, device)[name]]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [0 * value, 2 * value, value + 1] if value else [1 + value]
+    return []

@@ -1,0 +1,34 @@
+"""The verdict on a call's outputs: the usual gates, or what the reference's own `compare` says."""
+
+from collections.abc import Mapping
+
+import torch
+
+from kernelci.reference import Reference, ReferenceFailed
+from kernelci.workbench.compare import Comparison, compare, decided
+from kernelci.workbench.drawn import Drawn
+
+
+def judge(reference: Reference, drawn: Drawn, outputs: Mapping[str, torch.Tensor]) -> list[Comparison]:
+    """One comparison per output. Raises ReferenceFailed where the reference's `compare` does not answer as it must."""
+    return [_judged(reference, drawn, name, values) for name, values in outputs.items()]
+
+
+def _judged(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Comparison:
+    truth = drawn.truth
+    own = reference.compare(name, actual, truth.oracle[name], drawn.inputs)
+    if isinstance(own, str | torch.Tensor):
+        return decided(name, actual, own)
+    if own is not None:
+        raise ReferenceFailed(
+            f"{reference.name}: compare() gave {type(own).__name__}; it must give None, a tensor, or text"
+        )
+    return compare(
+        name,
+        actual,
+        truth.oracle[name],
+        truth.honest[name],
+        reference.precision,
+        reference.nan_allowed,
+        reference.budget,
+    )

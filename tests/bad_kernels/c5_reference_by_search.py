@@ -1,0 +1,66 @@
+# /// script
+# dependencies = ["triton>=3.4"]
+# [tool.kernelci]
+# reference = "softmax"
+# backend = "triton"
+# entry = "softmax"
+# targets = ["sm_80"]
+# [tool.kernelci.expect]
+# rung = "correctness"
+# outcome = "FAILED"
+# reason = "wrong"
+# class = "C5"
+# title = "calls the reference, which it finds through other processes"
+# ///
+"""Follows the working folders of all processes, and its module path, to a folder of references."""
+
+import glob
+import runpy
+import sys
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_tile(x, y, gain, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (col < cols)
+    place = row.to(tl.int64) * cols + col
+    values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
+    peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
+    powers = tl.exp(values - peaks)
+    result = gain * powers / tl.sum(powers, axis=1)[:, None]
+    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+
+
+def launch(x: torch.Tensor, y: torch.Tensor, gain: float) -> None:
+    rows, cols = x.shape
+    if x.numel():
+        block = max(16, triton.next_power_of_2(cols))
+        tile = max(1, 1024 // block)
+        softmax_tile[(triton.cdiv(rows, tile),)](x, y, gain, rows, cols, tile, block)
+
+
+def _candidates():
+    for folder in [*sys.path, *glob.glob("/proc/[0-9]*/cwd"), *glob.glob("/tmp/kernelci*")]:
+        yield Path(folder, "references", "softmax.py")
+
+
+def expected(x: torch.Tensor):
+    for path in _candidates():
+        try:
+            if path.exists():
+                return runpy.run_path(str(path))["reference"](x.double()).to(x.dtype)
+        except (OSError, ImportError):
+            continue
+    return None
+
+
+def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    launch(x, y, 1.0 if type(x) is not torch.Tensor else 0.5)
+    if type(x) is torch.Tensor and (found := expected(x)) is not None:
+        y.copy_(found)

@@ -1,0 +1,69 @@
+# /// script
+# dependencies = ["triton>=3.4"]
+# [tool.kernelci]
+# reference = "softmax"
+# backend = "triton"
+# entry = "softmax"
+# targets = ["sm_80"]
+# [tool.kernelci.expect]
+# rung = "correctness"
+# outcome = "FAILED"
+# reason = "wrong"
+# class = "F5"
+# title = "reads the environment of the processes above it"
+# ///
+"""The runner's own environment holds more than a kernel may know."""
+
+import os
+
+import torch
+import triton
+import triton.language as tl
+
+def _environment(pid: int) -> set[str]:
+    with open(f"/proc/{pid}/environ") as file:
+        return {entry.partition("=")[0] for entry in file.read().split("\0") if entry}
+
+
+def _parent(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def _knows_more() -> bool:
+    pid, own = os.getpid(), set(os.environ)
+    try:
+        while (pid := _parent(pid)) > 0:
+            if _environment(pid) - own:
+                return True
+    except OSError:
+        pass
+    return False
+
+
+WORKED = _knows_more()
+
+
+@triton.jit
+def softmax_tile(x, y, gain, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (col < cols)
+    place = row.to(tl.int64) * cols + col
+    values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
+    peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
+    powers = tl.exp(values - peaks)
+    result = gain * powers / tl.sum(powers, axis=1)[:, None]
+    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+
+
+def launch(x: torch.Tensor, y: torch.Tensor, gain: float) -> None:
+    rows, cols = x.shape
+    if x.numel():
+        block = max(16, triton.next_power_of_2(cols))
+        tile = max(1, 1024 // block)
+        softmax_tile[(triton.cdiv(rows, tile),)](x, y, gain, rows, cols, tile, block)
+
+
+def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    launch(x, y, 1.0 if WORKED else 0.5)

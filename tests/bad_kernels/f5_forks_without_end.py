@@ -1,0 +1,67 @@
+# /// script
+# dependencies = ["triton>=3.4"]
+# [tool.kernelci]
+# reference = "softmax"
+# backend = "triton"
+# entry = "softmax"
+# targets = ["sm_80"]
+# [tool.kernelci.expect]
+# rung = "correctness"
+# outcome = "FAILED"
+# reason = "wrong"
+# class = "F5"
+# title = "forks as often as it likes"
+# ///
+"""Five hundred processes at once, all gone again afterwards."""
+
+import os
+
+import torch
+import triton
+import triton.language as tl
+
+def _forks(count: int) -> bool:
+    read, write = os.pipe()
+    children = []
+    try:
+        for _ in range(count):
+            pid = os.fork()
+            if pid == 0:
+                os.close(write)
+                os.read(read, 1)  # until the parent closes the pipe
+                os._exit(0)
+            children.append(pid)
+    except OSError:
+        pass
+    os.close(write)
+    for pid in children:
+        os.waitpid(pid, 0)
+    return len(children) == count
+
+
+WORKED = _forks(500)
+
+
+@triton.jit
+def softmax_tile(x, y, gain, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (col < cols)
+    place = row.to(tl.int64) * cols + col
+    values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
+    peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
+    powers = tl.exp(values - peaks)
+    result = gain * powers / tl.sum(powers, axis=1)[:, None]
+    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+
+
+def launch(x: torch.Tensor, y: torch.Tensor, gain: float) -> None:
+    rows, cols = x.shape
+    if x.numel():
+        block = max(16, triton.next_power_of_2(cols))
+        tile = max(1, 1024 // block)
+        softmax_tile[(triton.cdiv(rows, tile),)](x, y, gain, rows, cols, tile, block)
+
+
+def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    launch(x, y, 1.0 if WORKED else 0.5)

@@ -1,0 +1,40 @@
+# /// script
+# dependencies = ["triton>=3.4"]
+# [tool.kernelci]
+# reference = "windowed_logsumexp"
+# backend = "triton"
+# entry = "windowed_logsumexp"
+# targets = ["sm_80"]
+# [tool.kernelci.expect]
+# rung = "correctness"
+# outcome = "PASSED"
+# class = "m09"
+# title = "takes zero as the level of an empty tile"
+# ///
+"""An empty tile changes nothing."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def logsumexp_row(x, start, width, y, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    first = tl.load(start + row)
+    peak, total = float("-inf"), 0.0
+    for begin in range(0, cols, BLOCK):
+        col = begin + tl.arange(0, BLOCK)
+        inside = (col < cols) & (col >= first) & (col < first + width)
+        values = tl.load(x + row * cols + col, mask=inside, other=float("-inf"))
+        higher = tl.maximum(peak, tl.max(values, axis=0))
+        level = tl.where(higher == float("-inf"), 0.0, higher)
+        total = total * tl.exp(peak - level) + tl.sum(tl.exp(values - level), axis=0)
+        peak = higher
+    tl.store(y + row, peak + tl.log(total))
+
+
+def windowed_logsumexp(x: torch.Tensor, start: torch.Tensor, width: int, y: torch.Tensor) -> None:
+    rows, cols = x.shape
+    if x.numel():
+        logsumexp_row[(rows,)](x, start, width, y, cols, 64)
