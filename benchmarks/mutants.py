@@ -1,4 +1,4 @@
-"""Mutants of the Triton, TileLang and CUDA C++ kernels: how many the correctness rung kills, and how many allclose would.
+"""Mutants of the Triton, TileLang and CUDA C++ kernels: how many the correctness rung kills, how many allclose would.
 
     python benchmarks/mutants.py --limit 20 --budget 150 --json mutants.json [KERNELS…]
 

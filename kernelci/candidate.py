@@ -3,6 +3,7 @@
 Nothing here is believed by the referee: every answer is a claim, and what counts is what lies in the arena.
 """
 
+import faulthandler
 import importlib
 import inspect
 import io
@@ -17,7 +18,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from kernelci import backends
-from kernelci.workbench import zygote
+from kernelci.workbench import namespaces, zygote
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
     Build,
@@ -31,6 +32,7 @@ from kernelci.workbench.protocol import (
     Loaded,
     Message,
     Raised,
+    Ready,
     Returned,
     Source,
     TensorPlace,
@@ -44,7 +46,10 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 def main() -> None:
-    """Start as a zygote: `KIND CONTROL_FD BACKEND…`; imports torch and each backend's DSL, then forks on demand."""
+    """Start as a zygote: `KIND CONTROL_FD BACKEND…`; imports torch and each backend's DSL, then forks on demand.
+
+    Of the kind "single" it forks nothing and serves by itself: `single ARENA_FD BACKEND…`, its channel as stdin.
+    """
     kind, control, *names = sys.argv[1:]
     sys.argv = ["kernelci-candidate"]
     missing: dict[str, str] = {}
@@ -55,9 +60,25 @@ def main() -> None:
             backends.get(name).preload()
         except Exception as error:
             missing[name] = f"{type(error).__name__}: {error}"
+    if kind == "single":
+        single(int(control), missing)
+        return
     if kind == "compile":  # only there: it initialises the CUDA driver, after which a fork can't use it
         importlib.import_module("kernelci.workbench.standin").preload()
     zygote.run(socket.socket(fileno=int(control)), kind, serve, missing)
+
+
+def single(arena_fd: int, missing: dict[str, str]) -> None:
+    """Be the one candidate of a sandbox that was made for it (kernelci.workbench.single)."""
+    sock = socket.socket(fileno=os.dup(0))
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.chdir(private())
+    faulthandler.enable(2)
+    if zygote.SANDBOXED:
+        namespaces.limited()
+    Channel(sock, ToCandidate).send(Ready(missing))
+    serve(sock, arena_fd)
 
 
 def serve(sock: socket.socket, arena_fd: int) -> None:
@@ -92,6 +113,7 @@ class LoadedKernel:
         self.device = message.device
         self._backend = backends.get(message.backend)
         self._arena = _mapped(message, arena_fd)
+        self._separate = message.separate
         for cache in message.caches:
             unpack(cache)
         self._module = load(written(message.source))
@@ -103,12 +125,14 @@ class LoadedKernel:
         """Call the entry once, wait for the device, and place what it returned."""
         self._prepare(message.case)
         arguments = {name: self._argument(value) for name, value in message.arguments.items()}
-        outputs = {name: self._arena.view(place) for name, place in message.outputs.items()}
+        outputs = {name: copies.blank(place) if copies else self._arena.view(place) for name, place in places.items()}
         in_place = all(name in self.parameters for name in outputs)
         with self._backend.tuned(message.config) as tuning:
             result = self._entry(**arguments, **(outputs if in_place else {}))
         returned = {} if in_place else _place(result, outputs)
         self._synchronize()
+        if copies:
+            copies.give_back()
         return Done(returned, tuning.configs)
 
     def _prepare(self, case: Mapping[str, Any]) -> None:

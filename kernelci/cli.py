@@ -147,7 +147,7 @@ def doctor(root: Path) -> int:
 
 @cli.command()
 @click.option(
-    "--class", "classes", default="", help="Only these classes, comma-separated, for example A,B2,m05,honest."
+    "--class", "classes", default="", help="Only these, for example A,B2,m05,honest."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
 @click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)

@@ -20,12 +20,13 @@ from kernelci.config import Config
 from kernelci.errors import ConfigError, RunnerBroken, Verdict
 from kernelci.model import SCHEMA_VERSION, Finding, KernelReport, Report, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
-from kernelci.referee import Court, KernelReferee, Truths, zygote_for
+from kernelci.referee import Court, KernelReferee, zygote_for
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
 from kernelci.workbench.device import Device, environment, find
+from kernelci.workbench.truths import Truths
 
 Progress = Callable[[Kernel, RungResult], None]
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).

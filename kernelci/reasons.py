@@ -222,6 +222,12 @@ REASONS: dict[str, Reason] = {
         "The reference asks for bitwise repeatable results, and two calls on the same inputs differ.",
         "Look for atomics on floats, a missing barrier, or a read of uninitialised memory.",
     ),
+    "batch-dependent": Reason(
+        _F,
+        "depends on its batch",
+        "The reference asks for batch invariance, and one entry alone has other bits than the same entry in a batch.",
+        "Choose tiles and splits by what an entry needs, not by how many entries there are.",
+    ),
     "no-gpu": Reason(
         _S,
         "needs a GPU",
@@ -278,6 +284,26 @@ REASONS: dict[str, Reason] = {
         "On at least half of the draws the honest implementation in the contract's precision is not finite or has lost "
         "every digit, so nothing can be compared.",
         "Narrow the domain of the inputs, or give `honest` an algorithm that is stable.",
+    ),
+    "weak-reference": Reason(
+        _B,
+        "reference accepts a wrong answer",
+        "An answer that is wrong on purpose (zeros, a constant, the input, the output of the call before, one tile "
+        "missing) passes the comparison in every case, so a kernel that gives it would pass too.",
+        "Add cases, or inputs, whose right answer is another: larger outputs, a scale that shows.",
+    ),
+    "strict-reference": Reason(
+        _B,
+        "reference refuses an honest answer",
+        "The honest implementation, in the contract's precision, fails the reference's own comparison.",
+        "Correct `compare`, or give `honest` the algorithm that a kernel may use.",
+    ),
+    "idle-input": Reason(
+        _B,
+        "an input makes no difference",
+        "With another value of this input the old answer is still right in every case, so a kernel that ignores the "
+        "input would pass.",
+        "Add a case in which the input matters: a value of a scalar whose omission shows, a mask that masks.",
     ),
     "candidate-start": Reason(
         _B,

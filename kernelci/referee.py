@@ -6,11 +6,9 @@ Rungs see it as `rungs.Referee`.
 import math
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import torch
 from msgspec import Struct
@@ -19,19 +17,18 @@ from kernelci import backends
 from kernelci.card import Card
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder, Compilation, call_of, source_of
-from kernelci.config import Config
+from kernelci.config import Config, cache_folder
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import hidden, oracle
 from kernelci.workbench.device import Device
-from kernelci.workbench.drawn import VARIED, Drawn, chosen
-from kernelci.workbench.draws import Sketch, number_of
+from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import TensorPlace
 from kernelci.workbench.session import Limits, Session
-from kernelci.workbench.trial import Trial, repeats, run_all
+from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all
 from kernelci.workbench.truths import Truths
 
 # Cases of sizes that no file names, per run.
@@ -74,6 +71,7 @@ class KernelReferee:
         self.targets = targets
         self._court = court
         self._session: Session | None = None
+        self._plan: dict[str, tuple[str, ...]] = {}
         self._trials: dict[tuple[str, str], Trial | Verdict] = {}
         self._futures: dict[str, Future[Compilation]] = {}
         self._caches: tuple[Future[bytes], ...] = ()
@@ -157,10 +155,10 @@ class KernelReferee:
             return (self._court.draw_filter,)
         if self.tier == "watch":
             return (VARIED,)
-        cases = self.cases()
-        turn = cases.index(case) if case in cases else number_of(case.id) % 1009
-        sketch = self.reference.inputs(case, Sketch())
-        return chosen(self.reference, sketch, self.config.seeds, turn, self.interpreted)
+        if not self._plan:
+            cases = [one for one in (*self.cases(), *self.hidden()) if self.why_not(one) is None]
+            self._plan = plan(self.reference, cases, self.config.seeds, self.interpreted)
+        return self._plan.get(planned(case), (VARIED,))
 
     def require_sound(self) -> None:
         """Raise Verdict where the controls show that the reference can't tell right from wrong."""
@@ -200,7 +198,7 @@ class KernelReferee:
 
     def trial(self, case: Case, draw: str) -> Trial:
         """The candidate's two calls on a case and draw; made once. Raises Verdict."""
-        key = (f"{case.kind} {case.id}", draw)
+        key = (planned(case), draw)
         if key not in self._trials:
             self.start_trials(case, (draw,))
         found = self._trials[key]
@@ -208,16 +206,18 @@ class KernelReferee:
             raise found
         return found
 
-    def start_trials(self, case: Case, draws: tuple[str, ...]) -> None:
-        """Make the trials of several draws together, their calls interleaved; `trial` then gives each."""
-        name = f"{case.kind} {case.id}"
+    def start_trials(self, case: Case, draws: tuple[str, ...]) -> str:
+        """Make the trials of several draws together, calls interleaved; `trial` then gives each. A fault ends it: the
+        name of the draw with the fault, or nothing."""
+        name = planned(case)
         drawn = {draw: self.drawn(case, draw) for draw in draws if (name, draw) not in self._trials}
         try:
-            session = self._running() if drawn else None
-            found = run_all(session, drawn, f"{self._court.seed}/{name}") if session else {}
+            found = run_all(self._running(), drawn, f"{self._court.seed}/{name}") if drawn else {}
         except Verdict as verdict:
             found = dict.fromkeys(drawn, verdict)
         self._trials |= {(name, draw): trial for draw, trial in found.items()}
+        faults = (draw for draw in draws if isinstance(self._trials.get((name, draw)), Verdict))
+        return next((draw for draw in faults if not is_refusal(draw, self._trials[name, draw])), "")
 
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
         """The distinct outputs of many calls on the same inputs. Raises Verdict."""
@@ -225,7 +225,7 @@ class KernelReferee:
 
     def release(self, case: Case) -> None:
         """Drop the trials of a case, whose outputs take memory."""
-        name = f"{case.kind} {case.id}"
+        name = planned(case)
         self._trials = {key: trial for key, trial in self._trials.items() if key[0] != name}
 
     def drawn(self, case: Case, draw: str) -> Drawn:
@@ -263,9 +263,7 @@ class KernelReferee:
             limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
             caches = tuple(filter(None, (future.result() for future in self._caches)))
             source = source_of(self.kernel)
-            self._session = Session(
-                zygote, source, card.entry, card.backend, self.device.torch_name, limits, caches
-            )
+            self._session = Session(zygote, source, card.entry, card.backend, self.device.torch_name, limits, caches)
         return self._session
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:

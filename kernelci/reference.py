@@ -161,7 +161,7 @@ class Reference:
         self.repeatable = bool(getattr(module, "repeatable", False))
         self.batch_invariant = bool(getattr(module, "batch_invariant", False))
         self.nan_allowed = bool(getattr(module, "nan_allowed", False))
-        self.budget: Budget = getattr(module, "budget", Budget())
+        self.budget: Any = getattr(module, "budget", Budget())
         self.mutates: tuple[str, ...] = tuple(getattr(module, "mutates", ()))
         self.domain: dict[str, Sizes] = dict(getattr(module, "domain", {}))
         self.layouts = {name: _layouts(kinds) for name, kinds in getattr(module, "layouts", {}).items()}

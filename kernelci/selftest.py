@@ -92,7 +92,7 @@ class Score(Struct, frozen=True):
 
 
 def run(classes: tuple[str, ...] = (), tier: str = "pr") -> Score:
-    """Climb with the members of these classes in a project that is thrown away. Raises ConfigError for an unknown class."""
+    """Climb with the members of these classes in a project that is thrown away. Raises ConfigError for no member."""
     with tempfile.TemporaryDirectory(prefix="kernelci-selftest-") as folder:
         members = [member for member in corpus(resources.folder(resources.CORPUS)) if member.belongs(classes)]
         if not members:

@@ -3,7 +3,11 @@
 Both operands are contiguous along k, as the weight of `torch.nn.Linear` is.
 """
 
-from kernelci.reference import Case, bench, check, tensor
+from kernelci.reference import Case, bench, check, sizes, tensor
+
+domain = {"m": sizes(1, 4096), "n": sizes(1, 4096), "k": sizes(1, 8192)}
+independent = {"m": ("a",)}
+layouts = {"a": "offset1", "b": "offset7", "c": "offset3"}
 
 
 def cases():

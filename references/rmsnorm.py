@@ -3,7 +3,11 @@
 h = x + residual;   residual_out = h;   y[i, :] = h[i, :] / sqrt(mean_j h[i, j]^2 + eps) * weight
 """
 
-from kernelci.reference import Case, bench, check, like
+from kernelci.reference import Case, bench, check, like, sizes
+
+domain = {"rows": sizes(1, 70_000), "cols": sizes(1, 70_000)}
+independent = {"rows": ("x", "residual")}
+layouts = {"x": "offset1", "weight": "offset7", "y": "offset3"}
 
 
 def cases():

@@ -2,7 +2,11 @@
 
 import torch
 
-from kernelci.reference import Case, bench, check, like
+from kernelci.reference import Case, bench, check, like, sizes
+
+domain = {"rows": sizes(1, 70_000), "cols": sizes(1, 140_000)}
+independent = {"rows": ("x",)}
+layouts = {"x": "offset1", "y": "offset3"}
 
 
 def cases():

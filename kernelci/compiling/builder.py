@@ -167,10 +167,11 @@ class Builder:
         return zygote
 
     def close(self) -> None:
-        """End the zygotes and drop what has not begun."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """End the zygotes, and with them what is being compiled; drop what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         for zygote in self._zygotes.values():
             zygote.close()
+        self._pool.shutdown(wait=True)
 
 
 def representative(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -3,7 +3,12 @@
 from msgspec import Struct
 
 from kernelci.context.places import Record
+from functools import lru_cache
+from kernelci.context import words as W
 from kernelci.context.question import Question
+@lru_cache(100000)
+def words_of(p): return W.stems(p.rpartition(".")[0])
+
 
 KINDS = {
     "function": 1.0, "class": 1.0, "method": 0.85, "instruction": 1.1, "variant": 0.7, "declaration": 0.95,
@@ -14,11 +19,14 @@ PRIVATE = 0.3
 TESTS = 0.6
 EXPERIMENTAL = 0.4
 OWN = 0.4  # own kernels use what they name; its definition comes first
-NAME, SUMMARY, SAID, TEXT = 0.7, 1.2, 0.3, 1.0
+NAME, SUMMARY, SAID, TEXT = 0.25, 1.0, 0.3, 1.0
 WHOLE = 0.5
 COVER = 1.0
-PACE = 0.03
-TOGETHER = 1.0
+PACE = 0.036
+SYN = 1.2
+CAP = 0.75
+PATH = 0.6
+TOGETHER = 0.2
 POWER = 2.0
 
 
@@ -48,11 +56,10 @@ def ranked(asked: Question, candidates: list[Candidate], rarity: dict[str, float
     for candidate in candidates:
         candidate.rank = _rank(candidate, asked, rarity, total, best)
     candidates.sort(key=lambda candidate: (-candidate.rank, candidate.path, candidate.first))
-    return list({(found.record.name, found.path, _group(found)): found for found in reversed(candidates)}.values())[::-1]
-
-
-def _group(found: Candidate) -> str:
-    return found.symbol
+    firsts: dict[tuple[str, str, str], Candidate] = {}
+    for found in candidates:
+        firsts.setdefault((found.record.name, found.path, found.symbol), found)
+    return list(firsts.values())
 
 
 def _rank(found: Candidate, asked: Question, rarity: dict[str, float], total: float, best: float) -> float:
@@ -65,6 +72,7 @@ def _rank(found: Candidate, asked: Question, rarity: dict[str, float], total: fl
     value += SAID * _share(asked, set(rest), said, rarity, total)
     heard = sum(rarity[term] for term in asked.terms if term in name_set or term in first or term in rest)
     value += TOGETHER * (heard / total) ** POWER
+    value += PATH * _share(asked, set(words_of(found.path)), "", rarity, total)
     if names:
         value += COVER * _covered(asked, name_set, rarity)
     if any(_contains(names, identifier) for identifier in asked.identifiers):
@@ -78,8 +86,8 @@ def _share(asked: Question, words: set[str], text: str, rarity: dict[str, float]
     other = 0.0
     for phrase, weight in asked.others:
         if words.issuperset(phrase) and (len(phrase) == 1 or " ".join(phrase) in text):
-            other += weight * sum(rarity[word] for word in phrase)
-    return min(1.5, (own + other) / total)
+            other += SYN * weight * sum(rarity[word] for word in phrase)
+    return min(CAP, (own + other) / total)
 
 
 def _covered(asked: Question, names: set[str], rarity: dict[str, float]) -> float:

@@ -15,7 +15,7 @@ from kernelci.errors import ConfigError
 
 CANDIDATES = 150
 MAX_RESULTS = 50
-WEIGHTS = (6.0, 3.0, 1.5, 1.0)  # of name, doc, place and body
+WEIGHTS = (6.0, 3.0, 3.0, 2.0)
 MAX_PHRASES = 40
 Shard = tuple[Record, sqlite3.Connection]
 

@@ -34,8 +34,8 @@ def text(result: Result) -> str:
         f"{found.mutants} of {result.known} mutants, {found.compiled} compiled",
         f"  killed {found.killed}, survived {found.survived}, identical machine code {found.identical}, "
         f"not reached {found.unreached}, not judged {found.unjudged}",
-        f"  allclose(rtol=1e-2, atol=1e-2) on one normal draw lets {found.allclose_survived} of these {counted} pass, "
-        f"on one case alone {found.allclose_one_survived}",
+        f"  allclose(rtol=1e-2, atol=1e-2) on one normal draw lets {found.allclose_survived} of these {counted} pass,"
+        f" on one case alone {found.allclose_one_survived}",
     ]
     for judged in result.mutants:
         if judged.fate is Fate.SURVIVED:

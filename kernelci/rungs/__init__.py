@@ -56,6 +56,12 @@ class Referee(Protocol):
     def cases(self) -> tuple[Case, ...]:
         """The check cases, and for a GPU the bench cases, as the device runs them."""
 
+    def hidden(self) -> tuple[Case, ...]:
+        """Cases of this run alone, drawn from the reference's domain."""
+
+    def require_sound(self) -> None:
+        """Raise Verdict where the controls show that the reference can't tell right from wrong."""
+
     def draws(self, case: Case) -> tuple[str, ...]:
         """The names of the draws that this case gets."""
 
@@ -67,6 +73,18 @@ class Referee(Protocol):
 
     def trial(self, case: Case, draw: str) -> Any:
         """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
+
+    def start_trials(self, case: Case, draws: tuple[str, ...]) -> str:
+        """Make the trials of several draws together; the name of the draw whose fault ended it, or nothing."""
+
+    def release(self, case: Case) -> None:
+        """Drop the trials of a case."""
+
+    def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, Any]]:
+        """The distinct outputs of many calls on the same inputs. Raises Verdict."""
+
+    def drawn(self, case: Case, draw: str) -> Any:
+        """The Drawn of a case and draw (kernelci.workbench.drawn). Raises Verdict("reference")."""
 
     def truth(self, case: Case, draw: str) -> Any:
         """The Truth of a case and draw (kernelci.workbench.oracle). Raises Verdict("reference")."""

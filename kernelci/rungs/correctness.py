@@ -1,66 +1,150 @@
-"""correctness: each case under several draws against the float64 oracle, gated by an honest implementation's error."""
+"""correctness: each case under several draws against the float64 oracle, gated by what an honest one would lose."""
+
+import torch
+from msgspec import Struct
 
 from kernelci.errors import Verdict
-from kernelci.model import Metric, Row
+from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
-from kernelci.reference import Case
+from kernelci.reference import Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
-from kernelci.workbench.compare import Comparison, compare
+from kernelci.workbench.compare import Comparison
+from kernelci.workbench.drawn import FEW, VARIED, split
+from kernelci.workbench.judging import judge
 from kernelci.workbench.location import locate, neighbours
-from kernelci.workbench.trial import Trial
+from kernelci.workbench.trial import bits, is_refusal
 
 FAULTS_BEFORE_GIVING_UP = 8
+# In the full tier: calls on the same inputs, for the largest case and for the others.
+REPEATS_LARGEST, REPEATS = 1000, 30
+Outputs = dict[str, torch.Tensor]
 
 
 @rung("correctness", after=("run",), needs=("device",))
 def correctness(referee: Referee) -> Findings:
     """One row per case: the metrics of its worst draw, or the diagnosis of the first draw that failed."""
+    referee.require_sound()
     rows: list[Row] = []
-    for case in referee.cases():
-        refused = referee.why_not(case)
-        rows.append(failed(referee, refused, case, rung="correctness") if refused else _row(referee, case))
+    for case in (*referee.cases(), *referee.hidden()):
+        rows.append(_row_or_reason(referee, case))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:
             return Findings(rows=rows, notes=[f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"])
     return Findings(rows=rows)
 
 
-def _row(referee: Referee, case: Case) -> Row:
+def _row_or_reason(referee: Referee, case: Case) -> Row:
+    refused = referee.why_not(case)
+    if refused is not None:
+        return failed(referee, refused, case, rung="correctness")
+    try:
+        return _row(referee, case)
+    finally:
+        referee.release(case)
+
+
+def _lost(draws: tuple[str, ...], unsteady: list[str]) -> bool:
+    """Whether too much can't be compared: all normal draws, or half of many."""
+    normal = [draw for draw in draws if split(draw)[0].startswith("normal:") and not split(draw)[1]] or list(draws)
+    return set(normal) <= set(unsteady) or (len(draws) > FEW + 1 and 2 * len(unsteady) >= len(draws))
+
+
+class _Seen(Struct):
+    """What the draws of a case showed."""
+
     worst: list[Comparison] = []
-    unsteady, unlike, draws = [], [], referee.draws(case)
-    for draw in draws:
+    unsteady: list[str] = []
+    unlike: list[str] = []
+    refused: list[str] = []
+    dependent: list[str] = []
+    distinct: int = 0
+
+
+def _row(referee: Referee, case: Case) -> Row:
+    seen, draws = _Seen(), referee.draws(case)
+    stopped = referee.start_trials(case, draws)
+    for draw in (stopped,) if stopped else draws:
         try:
-            trial = referee.trial(case, draw)
-            found = _compare(referee, case, draw, trial)
-            _require_repeatable(referee, trial)
+            row = _look(referee, case, draw, seen)
         except Verdict as verdict:
             return failed(referee, verdict, case, draw, rung="correctness")
-        if not trial.repeated:
-            unlike.append(draw)
-        if not all(comparison.steady for comparison in found):
-            unsteady.append(draw)
-            continue
-        wrong = next((comparison for comparison in found if not comparison.passed), None)
+        if row is not None:
+            return row
+    if _lost(draws, seen.unsteady):
+        lost = Verdict("unsteady-reference", f"on the draws {', '.join(seen.unsteady)}")
+        return failed(referee, lost, case, rung="correctness")
+    try:
+        seen.distinct = _distinct(referee, case, draws[0])
+    except Verdict as verdict:
+        return failed(referee, verdict, case, draws[0], rung="correctness")
+    metrics = tuple(metric for comparison in seen.worst for metric in comparison.metrics())
+    return Row(Outcome.PASSED, case.id, metrics=(*metrics, *_repeats(seen)), notes=_notes(referee, case, draws, seen))
+
+
+def _look(referee: Referee, case: Case, draw: str, seen: _Seen) -> Row | None:
+    """Judge one draw: a row that ends the case, or None. Raises Verdict."""
+    try:
+        trial = referee.trial(case, draw)
+    except Verdict as verdict:
+        if not is_refusal(draw, verdict):
+            raise
+        seen.refused.append(f"{draw.partition('+')[2]} ({verdict.message.splitlines()[0][:120]})")
+        return None
+    found = _compare(referee, case, draw, trial.outputs)
+    if not all(comparison.steady for comparison in found):
+        seen.unsteady.append(draw)
+        return None
+    row = _wrong(referee, case, draw, found, trial.outputs)
+    if row is None and trial.again is not None:
+        seen.unlike.append(draw)
+        row = _wrong(referee, case, draw, _compare(referee, case, draw, trial.again), trial.again, "the second call: ")
+        if row is None and referee.reference.repeatable:
+            raise Verdict("not-repeatable", "two calls on the same inputs gave different bits")
+    if row is None:
+        _relate(referee, case, draw, trial.outputs, seen)
+        seen.worst = _worse(seen.worst, found)
+    return row
+
+
+def _compare(referee: Referee, case: Case, draw: str, outputs: Outputs) -> list[Comparison]:
+    try:
+        return judge(referee.reference, referee.drawn(case, draw), outputs)
+    except ReferenceFailed as error:
+        raise Verdict("reference", str(error)) from error
+
+
+def _relate(referee: Referee, case: Case, draw: str, outputs: Outputs, seen: _Seen) -> None:
+    """Batch invariance: one entry alone has the bits that it has in its batch, or the reference does not ask for it."""
+    kind, of = split(draw)[1:]
+    if kind != "alone":
+        return
+    whole = referee.trial(case, VARIED).outputs
+    same = all(torch.equal(bits(values), bits(whole[name][:1].contiguous())) for name, values in outputs.items())
+    if not same and referee.reference.batch_invariant:
+        raise Verdict("batch-dependent", f"the first of {of} alone has other bits than in the batch")
+    if not same:
+        seen.dependent.append(of)
+
+
+def _distinct(referee: Referee, case: Case, draw: str) -> int:
+    """Full tier: the number of distinct results of many calls. Raises Verdict where one of them is wrong."""
+    if referee.tier != "full":
+        return 0
+    sizes = {one.id: _elements(referee, one) for one in referee.cases() if referee.why_not(one) is None}
+    largest = sizes.get(case.id, 0) == max(sizes.values(), default=0)
+    count = REPEATS_LARGEST if largest else REPEATS
+    results = referee.repeats(case, draw, count)
+    for outputs in results[1:]:
+        wrong = next((one for one in _compare(referee, case, draw, outputs) if one.steady and not one.passed), None)
         if wrong is not None:
-            return _wrong(referee, case, draw, wrong, trial)
-        worst = _worse(worst, found)
-    if 2 * len(unsteady) >= len(draws):
-        return failed(
-            referee, Verdict("unsteady-reference", f"on the draws {', '.join(unsteady)}"), case, rung="correctness"
-        )
-    return Row(Outcome.PASSED, case.id, metrics=_metrics(worst), notes=_notes(referee, case, draws, unsteady, unlike))
+            text = f"output {wrong.name}, draw {draw}: one of {len(results)} distinct results of {count} calls is wrong"
+            raise Verdict("wrong", f"{text}: {_gate(wrong)}")
+    if len(results) > 1 and referee.reference.repeatable:
+        raise Verdict("not-repeatable", f"{len(results)} distinct results in {count} calls on the same inputs")
+    return len(results)
 
 
-def _compare(referee: Referee, case: Case, draw: str, trial: Trial) -> list[Comparison]:
-    truth, reference = referee.truth(case, draw), referee.reference
-    return [
-        compare(name, values, truth.oracle[name], truth.honest[name], reference.precision, reference.nan_allowed)
-        for name, values in trial.outputs.items()
-    ]
-
-
-def _require_repeatable(referee: Referee, trial: Trial) -> None:
-    if referee.reference.repeatable and not trial.repeated:
-        raise Verdict("not-repeatable", "two calls on the same inputs gave different bits")
+def _elements(referee: Referee, case: Case) -> int:
+    return sum(spec.elements for spec in referee.outputs(case, VARIED).values())
 
 
 def _worse(known: list[Comparison], found: list[Comparison]) -> list[Comparison]:
@@ -74,37 +158,81 @@ def _used(comparison: Comparison) -> float:
     return max(comparison.worst_ratio, comparison.rmse_ratio)
 
 
-def _metrics(comparisons: list[Comparison]) -> tuple[Metric, ...]:
-    return tuple(metric for comparison in comparisons for metric in comparison.metrics())
+def _repeats(seen: _Seen) -> tuple[Metric, ...]:
+    if not seen.distinct:
+        return ()
+    return (Metric("distinct", seen.distinct, Unit.COUNT, "distinct results", "of many calls on the same inputs"),)
 
 
-def _notes(
-    referee: Referee, case: Case, draws: tuple[str, ...], unsteady: list[str], unlike: list[str]
-) -> tuple[str, ...]:
-    notes = [f"{len(draws) - len(unsteady)} draws", *filter(None, [referee.substitution(case)])]
-    if unsteady:
-        notes.append(f"not counted, since the honest implementation loses its digits: {', '.join(unsteady)}")
-    if unlike:
-        notes.append(f"two calls on the same inputs gave different bits: {', '.join(unlike)}")
+def _notes(referee: Referee, case: Case, draws: tuple[str, ...], seen: _Seen) -> tuple[str, ...]:
+    notes = [f"{len(draws) - len(seen.unsteady)} draws", *filter(None, [referee.substitution(case)])]
+    budget, usual = referee.reference.budget, type(referee.reference.budget)()
+    if budget != usual:
+        notes.append(
+            f"the reference widens the budget: {budget.worst:g} for the worst element (usual {usual.worst:g}), "
+            f"{budget.rmse:g} for RMSE (usual {usual.rmse:g})"
+        )
+    if case.kind == "hidden":
+        notes.append("a hidden case, drawn from the domain with this run's seed")
+    for text, names in (
+        ("not counted, since the honest implementation loses its digits", seen.unsteady),
+        ("two calls on the same inputs gave different bits", seen.unlike),
+        ("refused clearly", seen.refused),
+        ("alone other bits than in a batch", seen.dependent),
+    ):
+        if names:
+            notes.append(f"{text}: {', '.join(names)}")
     return tuple(notes)
 
 
-def _wrong(referee: Referee, case: Case, draw: str, found: Comparison, trial: Trial) -> Row:
-    """A diagnosis: which gate, how far, where, and the values around the worst element."""
-    actual = trial.outputs[found.name]
+def _wrong(
+    referee: Referee, case: Case, draw: str, found: list[Comparison], outputs: Outputs, when: str = ""
+) -> Row | None:
+    """A diagnosis of the first output that is wrong: which gate, how far, where, and the values around the worst."""
+    wrong = next((comparison for comparison in found if not comparison.passed), None)
+    if wrong is None:
+        return None
+    verdict = Verdict("wrong", "\n".join(_diagnosis(referee, case, draw, wrong, outputs[wrong.name], when)))
+    return with_metrics(failed(referee, verdict, case, draw, rung="correctness"), wrong.metrics())
+
+
+def _diagnosis(
+    referee: Referee, case: Case, draw: str, found: Comparison, actual: torch.Tensor, when: str
+) -> list[str]:
+    text = [f"output {found.name}, draw {draw}: {when}{_gate(found)}"]
     oracle = referee.truth(case, draw).oracle[found.name]
-    text = [f"output {found.name}, draw {draw}: {_gate(found)}"]
-    error = (actual.double() - oracle.double()).abs()
-    place = locate(found.bad, error)
+    got = found.numbers(actual)
+    place = locate(found.bad, (got.double() - oracle.double()).abs() if got.shape == oracle.shape else None)
     if place is not None:
-        text += [place.text(), neighbours(found.name, place.worst, actual, oracle)]
-    elif actual.numel():
+        text += [place.text(), neighbours(found.name, place.worst, got, oracle)]
+    elif actual.numel() and not found.said:
         text.append("no single element is beyond its bound: the error is spread over all of them")
-    row = failed(referee, Verdict("wrong", "\n".join(text)), case, draw, rung="correctness")
-    return with_metrics(row, found.metrics())
+    return [*text, *_hint(referee, case, draw, found, actual, bool(when))]
+
+
+def _hint(referee: Referee, case: Case, draw: str, found: Comparison, actual: torch.Tensor, second: bool) -> list[str]:
+    """What the variant of a draw says about the cause, and whether the answer is another call's."""
+    kind, of = split(draw)[1:]
+    hints = {
+        "poked": f"one element of {of} differs from the draw {VARIED}: is an answer kept by a fingerprint?",
+        "alone": f"it is right for all of {of} at once: does it take something from a neighbour?",
+        "permuted": f"the same entries of {of} in another order",
+    }
+    if kind == "poked":
+        try:
+            before = referee.trial(case, VARIED).outputs[found.name]
+        except Verdict:
+            return []
+        if before.shape == actual.shape and torch.equal(bits(before), bits(actual)):
+            return [f"these are the bits of the answer to {VARIED}, whose {of} differs in one element"]
+    if second:
+        return ["the first call on the same inputs was right: does it keep something between calls?"]
+    return [hints[kind]] if kind in hints else ([f"{of} is {kind} in memory"] if kind else [])
 
 
 def _gate(found: Comparison) -> str:
+    if found.said:
+        return found.said
     if found.misplaced:
         return f"{found.misplaced} elements are NaN or Inf on one side only"
     if found.precision == "exact":

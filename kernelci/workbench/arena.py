@@ -161,7 +161,7 @@ def laid_out(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...], int]
     if layout == "strided":  # every second column
         return tuple(2 * stride for stride in row_major(shape)), 0
     if layout == "padded":  # a pitch that is no multiple of 16 bytes
-        return row_major((*shape[:-1], shape[-1] + 3))[:-1] + (1,), 0
+        return (*row_major((*shape[:-1], shape[-1] + 3))[:-1], 1), 0
     if layout == "expanded":  # one entry along the first axis stands for all
         return (0, *row_major(shape)[1:]), 0
     if layout == "transposed":

@@ -69,6 +69,11 @@ class Comparison(Struct, frozen=True):
         ratios = (self.worst_ratio, self.rmse_ratio, *((self.cosine_ratio,) if self.precision == "low" else ()))
         return self.misplaced == 0 and all(ratio <= 1.0 for ratio in ratios)
 
+    @staticmethod
+    def numbers(values: torch.Tensor) -> torch.Tensor:
+        """An output's values as numbers, in the oracle's shape."""
+        return decoded(values) if is_float(values.dtype) else values
+
     def metrics(self) -> tuple[Metric, ...]:
         """All seven errors, and how much of each gate's room was used."""
         errors = self.errors

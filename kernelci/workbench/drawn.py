@@ -10,7 +10,7 @@ The variants of a draw ask what a kernel remembers of the draw itself, or takes 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from msgspec import Struct
 from kernelci.reference import LAYOUTS, Case, Reference, TensorSpec
 from kernelci.workbench import oracle
 from kernelci.workbench.arena import fits
-from kernelci.workbench.draws import STRESS, Draw, number_of
+from kernelci.workbench.draws import STRESS, Draw, Sketch, number_of
 from kernelci.workbench.narrow import decoded, encoded, facts, is_float
 
 # The interpreter runs a program at a time in Python, so each case gets one normal draw and this many others.
@@ -111,18 +111,40 @@ def variants(reference: Reference, inputs: Mapping[str, Any]) -> tuple[str, ...]
     return tuple(f"{VARIED}+{variant}" for variant in found)
 
 
-def chosen(reference: Reference, inputs: Mapping[str, Any], seeds: int, turn: int, few: bool) -> tuple[str, ...]:
-    """The draws of a case. `turn` counts cases: variants (and where only few are run, families too) take turns."""
-    varied = variants(reference, inputs)
+def plan(reference: Reference, cases: Sequence[Case], seeds: int, few: bool) -> dict[str, tuple[str, ...]]:
+    """The draws of each case, by `planned(case)`: normal ones first. Families that don't fit in (where only `few` are
+    run) and variants take turns from case to case, and every layout gets two cases that can have it."""
+    varied = [variants(reference, reference.inputs(case, Sketch())) for case in cases]
+    layouts = _placed(varied)
+    return {
+        planned(case): _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few) for turn, case in enumerate(cases)
+    }
+
+
+def planned(case: Case) -> str:
+    """The key of a case in a plan: check and bench cases may share a name."""
+    return f"{case.kind} {case.id}"
+
+
+def _placed(varied: Sequence[tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
+    """Layouts by the number of the case; each of them compiles anew on most backends, so two cases must do."""
+    found: dict[int, tuple[str, ...]] = {}
+    layouts = [name for name in dict.fromkeys(name for names in varied for name in names) if split(name)[1] in LAYOUTS]
+    for step, name in enumerate(layouts):
+        fitting = [turn for turn, names in enumerate(varied) if name in names]
+        for begin in {len(fitting) // 3, 2 * len(fitting) // 3}:
+            turn = fitting[(begin + step) % len(fitting)]
+            found[turn] = (*found.get(turn, ()), name)
+    return found
+
+
+def _draws(varied: tuple[str, ...], layouts: tuple[str, ...], turn: int, seeds: int, few: bool) -> tuple[str, ...]:
+    stress = tuple(f"{family}:0" for family in STRESS)
+    plain = tuple(name for name in varied if split(name)[1] not in LAYOUTS)
     if not few:
-        picked = tuple(varied[(turn * FEW + step) % len(varied)] for step in range(min(FEW, len(varied))))
-        poked = tuple(name for name in varied if "+poked." in name)[:1]
-        return (*(f"normal:{number}" for number in range(seeds)), *_stress(), *dict.fromkeys((*poked, *picked)))
-    # Three turns of the families for one of the variants.
-    if varied and turn % 2:
-        return (VARIED, varied[turn // 2 % len(varied)], _stress()[turn * FEW % len(STRESS)])
-    return (VARIED, *(_stress()[(turn * FEW + step) % len(STRESS)] for step in range(FEW)))
-
-
-def _stress() -> tuple[str, ...]:
-    return tuple(f"{family}:0" for family in STRESS)
+        normal = tuple(f"normal:{number}" for number in range(seeds))
+        picked = (plain[(turn * FEW + step) % len(plain)] for step in range(min(FEW, len(plain))))
+        return (*normal, *stress, *dict.fromkeys(picked), *layouts)
+    turns = (*layouts, *plain[turn // 2 % len(plain) :][: turn % 2]) if plain else layouts
+    families = (stress[(turn * FEW + step) % len(stress)] for step in range(FEW))
+    return (VARIED, *(*turns, *families)[: max(FEW, len(layouts))])

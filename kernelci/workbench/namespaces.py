@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from kernelci.workbench.sandbox import PRIVATE
+from kernelci.workbench.sandbox import PRIVATE, PRIVATE_BYTES, SHM_BYTES
 
 # From the kernel's headers: sched.h, mount.h, prctl.h, capability.h.
 _NEW = 0x00020000 | 0x10000000 | 0x20000000 | 0x08000000 | 0x40000000 | 0x04000000  # ns, user, pid, ipc, net, uts
@@ -23,8 +23,6 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
 POLL_S = 0.1
-PRIVATE_BYTES = 2 * 2**30  # the candidate's own files, compilers' scratch included
-SHM_BYTES = 256 * 2**20
 FILE_BYTES = 2**30
 PROCESSES = 512  # threads count too: CUDA, compilers and BLAS take some dozens
 
@@ -77,6 +75,11 @@ def _give_up() -> None:
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+    limited()
+
+
+def limited() -> None:
+    """Bound the processes and the size of the files of this process and all it starts."""
     for kind, limit in ((resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_FSIZE, FILE_BYTES)):
         resource.setrlimit(kind, (limit, limit))
 
@@ -87,7 +90,7 @@ def _watch(reaper: int, status: int, memory_bytes: int) -> None:
     signal.signal(signal.SIGTERM, _passing(reaper, signal.SIGKILL))
     signal.signal(signal.SIGUSR1, _passing(reaper, signal.SIGUSR1))
     while os.waitpid(reaper, os.WNOHANG)[0] == 0:
-        if memory_bytes and _memory(reaper) > memory_bytes:
+        if memory_bytes and memory(reaper) > memory_bytes:
             os.kill(reaper, signal.SIGKILL)
             os.waitpid(reaper, 0)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -126,7 +129,7 @@ def _end_as(ended: int) -> None:
     os._exit(code & 0xFF)
 
 
-def _memory(root: int) -> int:
+def memory(root: int) -> int:
     """Anonymous and shared memory of a process and everything below it, in bytes (proc(5): status, stat)."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():

@@ -30,7 +30,7 @@ def facts(dtype: torch.dtype) -> Float:
 
 def is_float(dtype: torch.dtype) -> bool:
     """Whether elements are floats, packed ones included."""
-    return dtype == FP4 or dtype.is_floating_point
+    return bool(dtype == FP4 or dtype.is_floating_point)
 
 
 def decoded(values: torch.Tensor, dtype: torch.dtype = torch.float64) -> torch.Tensor:

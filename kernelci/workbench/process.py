@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from kernelci.errors import RunnerBroken
 from kernelci.workbench import sandbox
@@ -69,10 +69,19 @@ class Ended(Exception):
         self.signal = signal
 
 
-class Candidate:
-    """A forked process that runs one kernel. Its channel and log are the referee's only links to it."""
+class Owner(Protocol):
+    """What started a candidate's process and can end it."""
 
-    def __init__(self, zygote: "Zygote", token: int, channel: Channel, log: IO[bytes], ended: "Future[Exited]") -> None:
+    def kill(self, token: int, stack: bool = False) -> None:
+        """Kill the process with everything it started."""
+
+
+class Candidate:
+    """A process that runs one kernel. Its channel and log are the referee's only links to it."""
+
+    patience_s = 1.0  # how long it may take to end after its channel closed
+
+    def __init__(self, zygote: Owner, token: int, channel: Channel, log: IO[bytes], ended: "Future[Exited]") -> None:
         self._zygote = zygote
         self._token = token
         self._channel = channel
@@ -94,7 +103,7 @@ class Candidate:
         """How the process ended after its channel closed; one that lives on without its channel is killed."""
         for attempt in range(2):
             with contextlib.suppress(FutureTimeout):
-                exited = self._ended.result(END_TIMEOUT_S if attempt else 1.0)
+                exited = self._ended.result(END_TIMEOUT_S if attempt else self.patience_s)
                 return Ended(exited.code, exited.signal)
             self._zygote.kill(self._token)
         raise RunnerBroken("the zygote no longer answers", hint="see `kernelci doctor`")
@@ -127,7 +136,7 @@ class Zygote:
     ) -> None:
         """`environment` gives the DSL's variables for a private folder; `hidden` folders are not to be seen inside."""
         self.kind = kind
-        self._jail = sandbox.Jail(sandbox.gpu_nodes() if kind == "cuda" else (), hidden) if _sandboxed() else None
+        self._jail = sandbox.Jail(sandbox.gpu_nodes() if kind == "cuda" else (), hidden) if sandboxed() else None
         self._folder = None if self._jail else tempfile.TemporaryDirectory(prefix="kernelci-")
         private = Path(self._folder.name if self._folder else sandbox.PRIVATE)
         ours, theirs = socket.socketpair()
@@ -136,7 +145,7 @@ class Zygote:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             self._process = subprocess.Popen(
                 self._jail.command(inner) if self._jail else inner,
-                env=_environment(private, environment(private / CACHE)),
+                env=variables(private, environment(private / CACHE)),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
@@ -223,11 +232,13 @@ def command(kind: str, control_fd: int, backends: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-I", "-c", code, kind, str(control_fd), *backends]
 
 
-def _sandboxed() -> bool:
+def sandboxed() -> bool:
+    """Whether the processes that are started here are contained."""
     return sandbox.level().sandboxed
 
 
-def _environment(private: Path, extra: Mapping[str, str]) -> dict[str, str]:
+def variables(private: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an untrusted process whose own files lie in `private`."""
     allowed = {name: os.environ[name] for name in ALLOWED if name in os.environ}
     own = {"HOME": str(private), "TMPDIR": str(private), "USER": "kernelci", "KERNELCI_PRIVATE": str(private)}
-    return allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(_sandboxed()))} | dict(extra)
+    return allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(sandboxed()))} | dict(extra)

@@ -92,6 +92,8 @@ class Load(Message, frozen=True):
     """Import a kernel file. `device` is "cpu" or "cuda:N"; `arena` the handle of GPU memory, empty on the CPU.
 
     `caches` are what the compile processes of this kernel left in their DSL's cache, as tar archives.
+    `separate`: each call gets every tensor in an allocation of its own and of its exact size, copied from the arena and
+    back, outputs not filled: so a sanitizer sees each access beyond a tensor, and each read of what nobody wrote.
     """
 
     source: Source
@@ -101,6 +103,7 @@ class Load(Message, frozen=True):
     arena_bytes: int
     arena: bytes = b""
     caches: tuple[bytes, ...] = ()
+    separate: bool = False
 
 
 class Call(Message, frozen=True):

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +20,8 @@ from msgspec import Struct
 from kernelci.workbench import toolkit
 
 PRIVATE = "/private"  # each candidate's own files
+PRIVATE_BYTES = 2 * 2**30  # the candidate's own files, compilers' scratch included
+SHM_BYTES = 256 * 2**20
 NOBODY = 65534
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
@@ -72,10 +74,25 @@ def import_paths() -> str:
 
 
 class Jail:
-    """One sandbox: the bind mounts it needs. As root they are staged where the unprivileged user can reach them."""
+    """One sandbox: the bind mounts it needs. As root they are staged where the unprivileged user can reach them.
 
-    def __init__(self, devices: Sequence[str], hidden: Iterable[Path]) -> None:
+    `shown` is visible besides what every interpreter needs; `writable` files of the host lie at other paths inside.
+    `alone`: no zygote that gives each candidate files of its own, so the sandbox itself bounds what can be written.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str],
+        hidden: Iterable[Path],
+        *,
+        shown: Iterable[Path] = (),
+        writable: Mapping[str, Path] | None = None,
+        alone: bool = False,
+    ) -> None:
         self._devices = devices
+        self._shown = tuple(path.resolve() for path in shown)
+        self._writable = dict(writable or {})
+        self._alone = alone
         self._hidden = [path.resolve() for path in hidden]
         self._stage = Path(tempfile.mkdtemp(prefix="kernelci-stage-")) if os.geteuid() == 0 else None
         if self._stage is not None:
@@ -95,7 +112,9 @@ class Jail:
     def command(self, inner: Sequence[str]) -> list[str]:
         """The command line that runs `inner` in the sandbox."""
         binds, mounts = self._binds()
-        bwrap = ["bwrap", *_NAMESPACES, *binds, *_devices(self._devices), *_READ_ONLY, "--", *inner]
+        own = [part for inside, file in self._writable.items() for part in ("--bind", str(file), inside)]
+        files = [*binds, *_devices(self._devices), *(_BOUNDED if self._alone else ()), *own]
+        bwrap = ["bwrap", *_NAMESPACES, *files, *_READ_ONLY, "--", *inner]
         if self._stage is None:
             return bwrap
         drop = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", *bwrap]
@@ -106,8 +125,9 @@ class Jail:
         """bwrap's arguments, parents before what lies in them, and the mounts that root makes first."""
         arguments: list[str] = []
         mounts: list[str] = []
-        for path in sorted({*_wanted(), *self._masks()}, key=lambda path: len(path.parts)):
-            if path in self._masks():
+        masks = self._masks()
+        for path in sorted({*self._bound(), *masks}, key=lambda path: len(path.parts)):
+            if path in masks:
                 arguments += ["--tmpfs", str(path)]
                 continue
             source = path
@@ -118,10 +138,13 @@ class Jail:
             arguments += ["--ro-bind", str(source), str(path)]
         return arguments, mounts
 
+    def _bound(self) -> list[Path]:
+        wanted = _wanted()
+        return [*wanted, *(path for path in self._shown if not any(path.is_relative_to(bound) for bound in wanted))]
+
     def _masks(self) -> list[Path]:
         """Hidden folders that lie within something mounted."""
-        wanted = _wanted()
-        return [path for path in self._hidden if any(path.is_relative_to(bound) for bound in wanted)]
+        return [path for path in self._hidden if any(path.is_relative_to(bound) for bound in self._bound())]
 
 
 # Whatever a candidate may write is mounted by itself, over these: what one could leave here, another could read.
@@ -130,6 +153,10 @@ _NAMESPACES = (
     *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"),
     *("--tmpfs", "/tmp", "--tmpfs", PRIVATE, "--chdir", "/"),
+)
+_BOUNDED = (
+    *("--size", str(PRIVATE_BYTES), "--tmpfs", PRIVATE, "--chdir", PRIVATE),
+    *("--size", str(SHM_BYTES), "--tmpfs", "/dev/shm"),
 )
 
 

@@ -13,9 +13,9 @@ import torch
 from msgspec import Struct
 
 from kernelci.errors import Verdict
-from kernelci.reference import Case, TensorSpec
+from kernelci.reference import LAYOUTS, Case, TensorSpec
 from kernelci.workbench.arena import Plan
-from kernelci.workbench.drawn import Drawn
+from kernelci.workbench.drawn import Drawn, split
 from kernelci.workbench.location import locate
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.oracle import Truth
@@ -56,23 +56,30 @@ def run_drawn(session: Session, drawn: Drawn) -> Trial:
 
 
 def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> dict[str, Trial | Verdict]:
-    """Try all draws together, calls interleaved in an order that the seed gives."""
+    """Try all draws together, calls interleaved in an order that the seed gives, up to the first fault."""
     order = random.Random(seed)
     slots = {name: _Slot(session, one) for name, one in drawn.items()}
     session.reserve(max((slot.size for slot in slots.values()), default=0))
     begun: dict[str, _Called] = {}
     found: dict[str, Trial | Verdict] = {}
-    for name in order.sample(sorted(slots), len(slots)):
+    steps = [(name, True) for name in order.sample(sorted(slots), len(slots))]
+    steps += [(name, False) for name in order.sample(sorted(slots), len(slots))]
+    for name, is_first in steps:
         try:
-            begun[name] = slots[name].first()
+            if is_first:
+                begun[name] = slots[name].first()
+            elif name in begun:
+                found[name] = slots.pop(name).second(begun.pop(name))
         except Verdict as verdict:
             found[name] = verdict
-    for name in order.sample(sorted(begun), len(begun)):
-        try:
-            found[name] = slots.pop(name).second(begun.pop(name))
-        except Verdict as verdict:
-            found[name] = verdict
+            if not is_refusal(name, verdict):
+                break
     return found
+
+
+def is_refusal(draw: str, found: Trial | Verdict) -> bool:
+    """Whether a kernel said clearly that it does not take the layout that a draw gives its input."""
+    return isinstance(found, Verdict) and found.reason == "raised" and split(draw)[1] in LAYOUTS
 
 
 def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.Tensor]]:

@@ -23,7 +23,7 @@ import torch
 from cuda.core import Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions, Stream, launch
 
 TYPES = {torch.float32: "Float32", torch.float16: "Float16", torch.bfloat16: "BFloat16"}
-HELD = 16  # elements of a row in one thread's registers
+HELD = 8  # elements of a row in one thread's registers
 WARP_HELD = 16  # the same where one warp holds the whole row
 THREADS_MAX = 1024
 BLOCK_THREADS_MIN = 128  # short rows share a block, one warp each

@@ -9,6 +9,8 @@
 # rung = "compile"
 # outcome = "FAILED"
 # reason = "compile-error"
+# class = "P4"
+# title = "a name in the kernel that nothing defines"
 # ///
 """A name in the kernel that nothing defines."""
 

@@ -9,6 +9,8 @@
 # rung = "precheck"
 # outcome = "FAILED"
 # reason = "syntax"
+# class = "P4"
+# title = "a parenthesis is never closed"
 # ///
 """A parenthesis is never closed."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "out-of-memory"
+# class = "F5"
+# title = "allocates host memory until it is gone"
 # ///
 """Allocates host memory until it is gone."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "hang"
+# class = "m39"
+# title = "a native call that takes exponential time and lets no signal handler of Python run"
 # ///
 """A native call that takes exponential time and lets no signal handler of Python run."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "exited"
+# class = "m39"
+# title = "ends its process in silence, with the exit code of success"
 # ///
 """Ends its process in silence, with the exit code of success."""
 

@@ -8,6 +8,8 @@
 # [tool.kernelci.expect]
 # rung = "correctness"
 # outcome = "PASSED"
+# class = "honest"
+# title = "an optional package may be missing, and its absence changes nothing"
 # ///
 """Honest: an optional package may be missing, and its absence changes nothing."""
 

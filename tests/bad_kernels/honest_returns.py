@@ -8,6 +8,8 @@
 # [tool.kernelci.expect]
 # rung = "correctness"
 # outcome = "PASSED"
+# class = "honest"
+# title = "allocates its output and returns it"
 # ///
 """Honest: allocates its output and returns it."""
 

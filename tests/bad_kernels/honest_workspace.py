@@ -8,6 +8,8 @@
 # [tool.kernelci.expect]
 # rung = "correctness"
 # outcome = "PASSED"
+# class = "honest"
+# title = "keeps maximum and sum of each row in a workspace that prepare(case) allocates"
 # ///
 """Honest: keeps maximum and sum of each row in a workspace that prepare(case) allocates."""
 

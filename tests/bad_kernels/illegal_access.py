@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "gpu-fault"
+# class = "N2"
+# title = "stores a terabyte past the output"
 # gpu = true
 # ///
 """Stores a terabyte past the output."""

@@ -9,6 +9,8 @@
 # rung = "correctness"
 # outcome = "FAILED"
 # reason = "wrong"
+# class = "D2"
+# title = "the loop over k leaves the last, partial block out"
 # ///
 """The loop over k leaves the last, partial block out."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "not-finite"
+# class = "R2"
+# title = "the third element of the first row is NaN"
 # ///
 """The third element of the first row is NaN."""
 

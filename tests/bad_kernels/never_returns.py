@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "hang"
+# class = "m39"
+# title = "waits in host code for something that never happens"
 # ///
 """Waits in host code for something that never happens."""
 

@@ -9,6 +9,8 @@
 # rung = "correctness"
 # outcome = "FAILED"
 # reason = "wrong"
+# class = "V1"
+# title = "softmax without its maximum: right for small inputs, overflows for large ones"
 # ///
 """Softmax without its maximum: right for small inputs, overflows for large ones."""
 

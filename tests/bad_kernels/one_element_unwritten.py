@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "unwritten"
+# class = "M1"
+# title = "the last element of the last row is never stored"
 # ///
 """The last element of the last row is never stored."""
 

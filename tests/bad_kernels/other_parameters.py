@@ -9,6 +9,8 @@
 # rung = "precheck"
 # outcome = "FAILED"
 # reason = "entry-signature"
+# class = "N4"
+# title = "the entry calls its output by another name than the reference"
 # ///
 """The entry calls its output by another name than the reference."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "raised"
+# class = "N4"
+# title = "refuses a size that the reference declares"
 # ///
 """Refuses a size that the reference declares."""
 

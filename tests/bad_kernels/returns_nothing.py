@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "not-returned"
+# class = "R2"
+# title = "computes the result and forgets to return it"
 # ///
 """Computes the result and forgets to return it."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "crashed"
+# class = "N2"
+# title = "reads the null pointer"
 # ///
 """Reads the null pointer."""
 

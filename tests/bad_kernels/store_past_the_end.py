@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "out-of-bounds"
+# class = "D8"
+# title = "the store's mask lets one element too many through: it lands in the next row, or past the end"
 # ///
 """The store's mask lets one element too many through: it lands in the next row, or past the end."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "exited"
+# class = "m39"
+# title = "calls sys.exit, as a script does"
 # ///
 """Calls sys.exit, as a script does."""
 

@@ -9,6 +9,8 @@
 # rung = "correctness"
 # outcome = "FAILED"
 # reason = "wrong"
+# class = "D2"
+# title = "the last column of the product is computed from zeros: its mask ends one column early"
 # ///
 """The last column of the product is computed from zeros: its mask ends one column early."""
 

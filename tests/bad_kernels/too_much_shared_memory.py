@@ -9,6 +9,8 @@
 # rung = "compile"
 # outcome = "FAILED"
 # reason = "shared-memory"
+# class = "P1"
+# title = "tiles and stages that ask for more shared memory than an A100's block may have"
 # ///
 """Tiles and stages that ask for more shared memory than an A100's block may have."""
 

@@ -9,6 +9,8 @@
 # rung = "precheck"
 # outcome = "FAILED"
 # reason = "unknown-reference"
+# class = "N4"
+# title = "the card names a reference that does not exist"
 # ///
 """The card names a reference that does not exist."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "input-changed"
+# class = "M5"
+# title = "subtracts the maximum in place: the caller's input is changed"
 # ///
 """Subtracts the maximum in place: the caller's input is changed."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "dtype"
+# class = "R2"
+# title = "returns float32, whatever the input's dtype"
 # ///
 """Returns float32, whatever the input's dtype."""
 

@@ -9,6 +9,8 @@
 # rung = "precheck"
 # outcome = "FAILED"
 # reason = "entry-missing"
+# class = "N4"
+# title = "the card names an entry that the file does not define"
 # ///
 """The card names an entry that the file does not define."""
 

@@ -9,6 +9,8 @@
 # rung = "run"
 # outcome = "FAILED"
 # reason = "shape"
+# class = "R2"
+# title = "returns the transpose of what is declared"
 # ///
 """Returns the transpose of what is declared."""
 
