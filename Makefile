@@ -1,6 +1,7 @@
 # make demo: climb the ladder with every kernel of this repository.   make test: lint, types and tests.
-# TORCH picks the torch build: the default installs quickly and is enough for everything that needs no GPU;
-# on a GPU host give the build that fits its driver, for example  make demo TORCH="torch --index-url URL".
+# TORCH picks the torch build. Without a GPU a CPU build is enough, and far smaller than the package index's own:
+#   make demo TORCH="torch --index-url https://download.pytorch.org/whl/cpu"
+# On a GPU host name the build that fits its driver in the same way.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV ?= .venv

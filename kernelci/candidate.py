@@ -123,16 +123,18 @@ class LoadedKernel:
 
     def call(self, message: Call) -> Done:
         """Call the entry once, wait for the device, and place what it returned."""
+        from kernelci.workbench.separate import Separate
+
         self._prepare(message.case)
-        arguments = {name: self._argument(value) for name, value in message.arguments.items()}
-        outputs = {name: copies.blank(place) if copies else self._arena.view(place) for name, place in places.items()}
+        memory = Separate(self._arena, self.device) if self._separate else self._arena
+        arguments = {name: _argument(memory, value) for name, value in message.arguments.items()}
+        outputs = {name: memory.blank(place) for name, place in message.outputs.items()}
         in_place = all(name in self.parameters for name in outputs)
         with self._backend.tuned(message.config) as tuning:
             result = self._entry(**arguments, **(outputs if in_place else {}))
         returned = {} if in_place else _place(result, outputs)
         self._synchronize()
-        if copies:
-            copies.give_back()
+        memory.give_back()
         return Done(returned, tuning.configs)
 
     def _prepare(self, case: Mapping[str, Any]) -> None:
@@ -141,14 +143,15 @@ class LoadedKernel:
             prepare(namespace(case))
             self._prepared = dict(case)
 
-    def _argument(self, value: Value) -> Any:
-        return self._arena.view(value) if isinstance(value, TensorPlace) else value
-
     def _synchronize(self) -> None:
         if self.device != "cpu":
             import torch
 
             torch.cuda.synchronize()
+
+
+def _argument(memory: Any, value: Value) -> Any:
+    return memory.view(value) if isinstance(value, TensorPlace) else value
 
 
 def private() -> Path:

@@ -55,6 +55,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     call_timeout_s: Annotated[
         Seconds, Meta(description="deadline for one call on a GPU, first compilation included")
     ] = 60.0
+    sanitize_timeout_s: Annotated[
+        Seconds, Meta(description="deadline for one tool of the sanitize rung, over all its calls")
+    ] = 120.0
     interpreter_timeout_s: Annotated[Seconds, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
     interpreter_elements: Annotated[
         AtLeastOne, Meta(description="largest case for the CPU interpreter, in elements of inputs and outputs")

@@ -57,6 +57,12 @@ class RunnerBroken(KernelciError):
     code = "runner"
 
 
+class GpuSick(RunnerBroken):
+    """The GPU failed its health check after a fault: nothing more can be judged here."""
+
+    code = "gpu-sick"
+
+
 class Verdict(Exception):
     """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`."""
 

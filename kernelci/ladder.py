@@ -17,7 +17,7 @@ from kernelci import results
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
-from kernelci.errors import ConfigError, RunnerBroken, Verdict
+from kernelci.errors import ConfigError, GpuSick, RunnerBroken, Verdict
 from kernelci.model import SCHEMA_VERSION, Finding, KernelReport, Report, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import Court, KernelReferee, zygote_for
@@ -178,7 +178,7 @@ def climb_one(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], prog
 def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
     if not climbed:
         return Finding("not-requested", f"{rung.name} was not asked for")
-    blocked = next((name for name in rung.after if name in done and done[name].outcome is not Outcome.PASSED), None)
+    blocked = next((name for name in rung.after if name in done and _blocks(done[name], rung)), None)
     if blocked is not None:
         return _after(done[blocked])
     if rung.name == "compile" and not referee.targets:
@@ -188,6 +188,16 @@ def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[s
     if "device" in rung.needs and not _device_for(referee.card.backend, referee.device):
         return Finding("no-interpreter", f"no GPU on this machine, and {referee.card.backend} has no interpreter")
     return None
+
+
+def _blocks(below: RungResult, rung: Rung) -> bool:
+    """Whether a rung can't be climbed after what became of one that it stands on.
+
+    Host code that asks for values can't be compiled without any, but where kernels run it gets them.
+    """
+    if below.finding is not None and below.finding.reason == "needs-data" and {"device", "gpu"} & set(rung.needs):
+        return False
+    return below.outcome is not Outcome.PASSED
 
 
 def _after(blocking: RungResult) -> Finding:
@@ -213,7 +223,7 @@ def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
     except ReferenceFailed as error:
         finding = Finding("reference", str(error)[:10_000])
     except RunnerBroken as error:
-        finding = Finding("candidate-start", error.message)
+        finding = Finding("gpu-sick" if isinstance(error, GpuSick) else "candidate-start", error.message)
     except Exception as error:
         finding = Finding("rung-error", f"{type(error).__name__}: {error}", log=traceback.format_exc()[-8000:])
     return RungResult(rung.name, outcome_of(finding.reason), round(time.monotonic() - began, 3), finding)

@@ -228,6 +228,53 @@ REASONS: dict[str, Reason] = {
         "The reference asks for batch invariance, and one entry alone has other bits than the same entry in a batch.",
         "Choose tiles and splits by what an entry needs, not by how many entries there are.",
     ),
+    # sanitize
+    "sanitizer-memcheck": Reason(
+        _F,
+        "access outside its tensors",
+        "compute-sanitizer saw an access beyond the end of an allocation, or a misaligned one, although the outputs "
+        "were right. Each tensor had an allocation of its own exact size.",
+        "Mask or align the access at the line shown; the numbers are the first thread's and block's.",
+    ),
+    "sanitizer-race": Reason(
+        _F,
+        "race in shared memory",
+        "compute-sanitizer saw two threads access the same shared memory with no barrier between them, one of them "
+        "writing, although the outputs were right.",
+        "Put a barrier between the two lines shown, or let one thread write.",
+    ),
+    "sanitizer-initcheck": Reason(
+        _F,
+        "reads memory that nobody wrote",
+        "compute-sanitizer saw a read of GPU memory that nothing had written since it was allocated: a workspace, or "
+        "an output before its first store.",
+        "Write it first, or don't read it.",
+    ),
+    "sanitizer-sync": Reason(
+        _F,
+        "barrier that not all threads reach",
+        "compute-sanitizer saw a barrier in divergent code, or one that is used wrongly in another way.",
+        "Move the barrier out of the condition, so that every thread of the block (or of the mask) reaches it.",
+    ),
+    "sanitizer-refused": Reason(
+        _S,
+        "the sanitizer can't work here",
+        "compute-sanitizer did not come to a conclusion: it refuses this device or driver, or the kernel does not "
+        "start under it. Without it the same calls passed.",
+        "Read what it says; virtual machines often lack the debugging interface that it needs.",
+    ),
+    "sanitizer-slow": Reason(
+        _S,
+        "the sanitizer took too long",
+        "The calls were still running under compute-sanitizer at the deadline, and it had reported nothing by then.",
+        "Raise sanitize_timeout_s, or give the reference smaller check cases.",
+    ),
+    "no-sanitizer": Reason(
+        _S,
+        "compute-sanitizer is missing",
+        "NVIDIA's compute-sanitizer is not installed on this machine.",
+        "Install the CUDA toolkit (Debian, Ubuntu: `cuda-sanitizer-13-0` from NVIDIA's repository), or put it on PATH.",
+    ),
     "no-gpu": Reason(
         _S,
         "needs a GPU",

@@ -22,12 +22,13 @@ from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import hidden, oracle
+from kernelci.workbench import hidden, oracle, sanitizer
 from kernelci.workbench.device import Device
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import TensorPlace
 from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.single import Single
 from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all
 from kernelci.workbench.truths import Truths
 
@@ -265,6 +266,29 @@ class KernelReferee:
             source = source_of(self.kernel)
             self._session = Session(zygote, source, card.entry, card.backend, self.device.torch_name, limits, caches)
         return self._session
+
+    def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
+        """A tool's run over the first draw of each of these cases, in a process of its own."""
+        drawn = [self.drawn(case, VARIED) for case in cases]
+        return sanitizer.inspect(tool, lambda: self._cold(tool), drawn, self.config.sanitize_timeout_s)
+
+    def _cold(self, tool: str) -> sanitizer.Opened:
+        """A session whose candidate the tool starts, with each tensor in an allocation of its own."""
+        card, config, binary = self.card, self.config, sanitizer.find()
+        assert binary is not None
+        kind = _environment("cuda", card.backend)
+        single = Single(
+            (card.backend,),
+            lambda cache: kind(cache) | sanitizer.ENVIRONMENT,
+            (self._court.catalog.root,),
+            gpu=True,
+            wrap=lambda report: sanitizer.command(binary, tool, report),
+            shown=(binary.parent,),
+        )
+        limits = Limits(config.load_timeout_s, config.sanitize_timeout_s, config.memory_bytes)
+        caches = tuple(filter(None, (future.result() for future in self._caches)))
+        where = (source_of(self.kernel), card.entry, card.backend, self.device.torch_name)
+        return Session(single, *where, limits, caches, separate=True), single
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""

@@ -22,7 +22,7 @@ from kernelci.model import KernelReport, Report
 # Short deadlines: what hangs in the corpus hangs for ever, and what is honest takes milliseconds.
 OPTIONS: dict[str, Any] = {
     "interpreter_elements": 2**14,
-    "interpreter_timeout_s": 5.0,
+    "interpreter_timeout_s": 10.0,
     "call_timeout_s": 20.0,
     "memory_bytes": 2 * 2**30,
 }

@@ -17,6 +17,7 @@ class Question(Struct, frozen=True):
     terms: tuple[str, ...]
     others: tuple[tuple[tuple[str, ...], float], ...]
     identifiers: tuple[tuple[str, ...], ...]
+    every: frozenset[str]
 
     def phrases(self) -> list[tuple[str, ...]]:
         """All that is looked for."""
@@ -28,17 +29,20 @@ def of(text: str) -> Question:
     """The question in stems, bounded."""
     kept = [word for word in words.parts(text[:2000]) if word not in words.STOP and (len(word) > 1 or word.isdigit())]
     terms = tuple(dict.fromkeys(words.stem(word) for word in kept[:MAX_WORDS]))
-    others = _others(words.stems(text[:2000]))
-    return Question(terms, tuple(item for item in others.items() if item[0] not in {(term,) for term in terms}), _names(text))
+    said = {(term,) for term in terms}
+    others = tuple(item for item in _others(words.stems(text[:2000])).items() if item[0] not in said)
+    every = frozenset(terms) | {word for phrase, _ in others for word in phrase}
+    return Question(terms, others, _names(text), every)
 
 
 def _others(stems: list[str]) -> dict[tuple[str, ...], float]:
     """Phrases that stand for phrases of the question."""
     found: dict[tuple[str, ...], float] = {}
-    for phrase, alternatives in words.synonyms():
-        size = len(phrase)
-        if any(tuple(stems[start : start + size]) == phrase for start in range(len(stems) - size + 1)):
-            found |= {other: max(SYNONYM, found.get(other, 0.0)) for other in alternatives}
+    rules = words.synonyms()
+    for start, first in enumerate(stems):
+        for phrase, alternatives in rules.get(first, ()):
+            if tuple(stems[start : start + len(phrase)]) == phrase:
+                found |= dict.fromkeys(alternatives, SYNONYM)
     return found
 
 

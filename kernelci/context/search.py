@@ -13,10 +13,10 @@ from kernelci.context.question import Question
 from kernelci.context.ranking import Candidate, ranked
 from kernelci.errors import ConfigError
 
-CANDIDATES = 150
+CANDIDATES = 100
 MAX_RESULTS = 50
 WEIGHTS = (6.0, 3.0, 3.0, 2.0)
-MAX_PHRASES = 40
+MAX_PHRASES = 32
 Shard = tuple[Record, sqlite3.Connection]
 
 

@@ -53,11 +53,15 @@ def instructions() -> dict[str, str]:
     return {str(name): str(text) for name, text in glossary()["instructions"].items()}
 
 
+Phrase = tuple[str, ...]
+
+
 @cache
-def synonyms() -> tuple[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]], ...]:
-    """Each phrase with the phrases that may stand for it, as stems."""
-    rules = []
+def synonyms() -> dict[str, list[tuple[Phrase, tuple[Phrase, ...]]]]:
+    """By its first stem, each phrase with the phrases that may stand for it, as stems."""
+    rules: dict[str, list[tuple[Phrase, tuple[Phrase, ...]]]] = {}
     for phrase, others in glossary()["synonyms"].items():
         assert isinstance(others, list)
-        rules.append((tuple(stems(phrase)), tuple(tuple(stems(other)) for other in others)))
-    return tuple(rules)
+        said = tuple(stems(phrase))
+        rules.setdefault(said[0], []).append((said, tuple(tuple(stems(other)) for other in others)))
+    return rules

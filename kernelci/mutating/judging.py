@@ -82,6 +82,8 @@ class _Climb:
         self._target = target_of(request.kernel, court.config, court.device)
         self._lanes = court.config.lanes or LANES[court.device.is_gpu]
         self._rungs = tuple(pair for pair in chosen(ladder(), ("correctness",)) if pair[1])
+        # Before correctness, which drops the calls that both look at.
+        self._with_allclose = (*self._rungs[:-1], (allclose.RUNG, True), self._rungs[-1])
 
     def all(self, told: Told | None) -> tuple[Judged, ...]:
         """Everything is handed to the compilers at once, the original first; then one climb after another per lane."""
@@ -108,7 +110,7 @@ class _Climb:
         self, mutant: Mutant, referee: KernelReferee, original: Kernel, unreached: frozenset[str], told: Told | None
     ) -> Judged:
         in_time = time.monotonic() < self._deadline
-        report = _climb(referee, (*self._rungs, (allclose.RUNG, True))) if in_time else None
+        report = _climb(referee, self._with_allclose) if in_time else None
         change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
         found = outcomes.judged(mutant, report, change)
         if found.fate is Fate.SURVIVED:

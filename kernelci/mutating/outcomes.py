@@ -110,10 +110,11 @@ def judged(mutant: Mutant, report: KernelReport | None, diff: str) -> Judged:
 def _fate(report: KernelReport | None) -> tuple[Fate, RungResult | None]:
     if report is None:
         return Fate.UNJUDGED, None
+    broken = next((rung for rung in report.rungs if rung.outcome in (Outcome.BROKEN, Outcome.INVALID)), None)
+    if broken is not None:
+        return Fate.BROKEN, broken
     climbed = [rung for rung in report.rungs if rung.rung != "allclose"]
     for rung in climbed:
-        if rung.outcome in (Outcome.BROKEN, Outcome.INVALID):
-            return Fate.BROKEN, rung
         if rung.outcome is Outcome.FAILED:
             return (Fate.NOT_COMPILED if rung.rung in ("precheck", "compile") else Fate.KILLED), rung
     skipped = next((rung for rung in climbed if rung.outcome is not Outcome.PASSED), None)

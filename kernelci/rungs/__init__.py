@@ -92,6 +92,9 @@ class Referee(Protocol):
     def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
         """The declared outputs."""
 
+    def inspect(self, tool: str, cases: tuple[Case, ...]) -> Any:
+        """The Inspection of a tool's run over these cases (kernelci.workbench.sanitizer)."""
+
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""
 

@@ -120,6 +120,13 @@ class Mapped:
             ).view(dtype)
         return flat.as_strided(place.shape, place.strides)
 
+    def blank(self, place: TensorPlace) -> torch.Tensor:
+        """The tensor at a place where an output is to lie (kernelci.workbench.separate has it elsewhere)."""
+        return self.view(place)
+
+    def give_back(self) -> None:
+        """Nothing: what was written to a view lies in the arena."""
+
     def close(self) -> None:
         """Unmap. Tensors that still look at it must not be used afterwards."""
         self._buffer = None  # unmapped when the last view is gone

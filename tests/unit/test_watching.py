@@ -27,9 +27,14 @@ def _project(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelReport]:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the project of `answers` lies."""
+    return tmp_path_factory.mktemp("watched")
+
+
+@pytest.fixture(scope="module")
+def answers(root: Path) -> dict[str, KernelReport]:
     """The answers to the kernel as it is, to each edit, to a broken card, and to the kernel as it was."""
-    root = tmp_path_factory.mktemp("watched")
     path = _project(root)
     text = path.read_text(encoding="utf-8")
     saves = {name: text.replace(*edit) for name, edit in EDITS.items()}
@@ -83,6 +88,11 @@ def test_a_summary_of_success_is_one_line(answers: dict[str, KernelReport]) -> N
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d  softmax/triton  precheck ok  compile ok  run ok  correctness ok  \(0\.25 s\)", shown
     )
+
+
+def test_builds_without_sass_are_not_kept(answers: dict[str, KernelReport], root: Path) -> None:
+    assert answers["fixed"].stopped_at is None
+    assert [] == list((root / "cache").glob("compiled/*"))
 
 
 def test_only_one_kernel_is_watched(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """A linear layer's product: c[i, j] = sum_k a[i, k] * b[j, k], fp16 in and out, accumulated in float32."""
 
-from kernelci.reference import Case, bench, check, tensor
+from kernelci.reference import Case, bench, check, sizes, tensor
+
+domain = {"m": sizes(1, 512), "n": sizes(1, 512), "k": sizes(1, 2000)}
 
 
 def cases():

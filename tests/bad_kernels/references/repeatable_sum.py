@@ -6,10 +6,10 @@ repeatable = True
 
 
 def cases():
-    yield check(rows=1, cols=1, dtype="float32")
-    yield check("odd sizes", rows=3, cols=1027, dtype="float32")
-    yield check("many partial sums", rows=2, cols=8000, dtype="float32")
-    yield check("very many partial sums", rows=4, cols=2**20, dtype="float32")
+    yield check(rows=40, cols=1, dtype="float32")
+    yield check("odd sizes", rows=31, cols=503, dtype="float32")
+    yield check("many partial sums", rows=64, cols=8000, dtype="float32")
+    yield check("very many partial sums", rows=64, cols=2**18, dtype="float32")
     yield bench("a long row", rows=16, cols=2**18, dtype="float32")
 
 

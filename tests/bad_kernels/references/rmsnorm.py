@@ -1,6 +1,8 @@
 """RMS norm of a sum: h = x + residual; residual_out = h; y = h / sqrt(mean_j h[i, j]^2 + eps) * weight."""
 
-from kernelci.reference import Case, bench, check, like
+from kernelci.reference import Case, bench, check, like, sizes
+
+domain = {"rows": sizes(1, 70_000), "cols": sizes(1, 4096)}
 
 
 def cases():

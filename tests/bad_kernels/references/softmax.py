@@ -2,7 +2,9 @@
 
 import torch
 
-from kernelci.reference import Case, bench, check, like
+from kernelci.reference import Case, bench, check, like, sizes
+
+domain = {"rows": sizes(1, 70_001), "cols": sizes(1, 4096)}
 
 
 def cases():

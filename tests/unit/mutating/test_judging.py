@@ -130,12 +130,6 @@ def test_a_survivor_has_its_diff(fates: dict[str, Judged]) -> None:
     assert "+    values = tl.load(x + at, mask=at < size)\n" in fates["survived"].diff
 
 
-def test_no_time_is_not_judged(tmp_path: Path) -> None:
-    root = _project(tmp_path)
-    judged = mutating.judge(root, mutating.select(root, "double/triton", ("1",)), budget_s=0.001)
-    assert Fate.UNJUDGED is judged.mutants[0].fate
-
-
 def test_a_kernel_that_does_not_pass_is_refused(tmp_path: Path) -> None:
     root = _project(tmp_path, KERNEL.replace("values * 2.0, mask", "values * 3.0, mask"))
     with pytest.raises(ConfigError, match="itself is stopped at correctness"):

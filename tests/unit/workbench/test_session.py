@@ -82,9 +82,9 @@ def test_stack_of_a_hang_is_in_the_log(session: MakeSession) -> None:
 
 def test_call_after_a_hang(session: MakeSession) -> None:
     made = session(_faulty("time.sleep(1000)"), call_s=10.0)
-    made._limits.call_s = 0.5
+    made.limits.call_s = 0.5
     _verdict(made, FAULT)
-    made._limits.call_s = 30.0
+    made.limits.call_s = 30.0
     assert Done() == made.call(WORK)
 
 

@@ -10,9 +10,9 @@
 # outcome = "FAILED"
 # reason = "wrong"
 # class = "D2"
-# title = "gives every 64th row the values of a constant row"
+# title = "gives every fourth row the values of a constant row"
 # ///
-"""One row of 64 is not computed."""
+"""One row of four is not computed."""
 
 import torch
 import triton
@@ -29,7 +29,7 @@ def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
     powers = tl.exp(values - peaks)
     result = powers / tl.sum(powers, axis=1)[:, None]
-    result = tl.where(row % 64 == 63, 1.0 / cols, result)
+    result = tl.where(row % 4 == 3, 1.0 / cols, result)
     tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
 
 
