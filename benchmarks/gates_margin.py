@@ -24,7 +24,7 @@ from kernelci.workbench.oracle import rounded
 ROOT = Path(__file__).resolve().parents[1]
 Tensor = torch.Tensor
 Sum = Callable[[Tensor], Tensor]
-MIN_ELEMENTS, MAX_ELEMENTS, MAX_FLOPS = 64, 2**18, 2e8
+MIN_ELEMENTS, MAX_ELEMENTS, MAX_FLOPS = 64, 2**17, 2e8
 LANES = 32
 
 
@@ -122,8 +122,13 @@ CARELESS = {
     "bf16 split": Arithmetic(split(torch.bfloat16, 2), product=split_k(torch.bfloat16, 2)),
     "truncated exp or 1/sqrt": Arithmetic(_plain, exp=truncated_exp, rsqrt=quick_rsqrt),
 }
-# What the contract allows or the operation does not have: tf32 holds every bf16 and fp16 number; matmul has no exp.
-EXEMPT = {("tf32", "bfloat16"), ("tf32", "float16"), ("truncated exp or 1/sqrt", "matmul")}
+# What the contract allows or the operation does not have: tf32 holds every bf16 and fp16 number; matmul has no exp; two
+# sums of squares in bf16 move a row's scale by a quarter of an ulp of bf16, less than rounding the output does.
+EXEMPT = {
+    *(("tf32", name, dtype) for name in ("softmax", "rmsnorm", "matmul") for dtype in ("bfloat16", "float16")),
+    *(("truncated exp or 1/sqrt", "matmul", dtype) for dtype in ("float32", "float16", "bfloat16")),
+    ("bf16 split", "rmsnorm", "bfloat16"),
+}
 
 
 def softmax(how: Arithmetic, x: Tensor) -> dict[str, Tensor]:
@@ -155,11 +160,11 @@ def computed(reference: Reference, drawn: Drawn, how: Arithmetic) -> dict[str, T
     return {name: rounded(value, drawn.truth.honest[name].dtype) for name, value in outputs.items()}
 
 
-def nudged(values: Tensor, every: int) -> Tensor:
-    """Every so manyth element one ulp further from zero."""
+def nudged(oracle: Tensor, dtype: torch.dtype) -> Tensor:
+    """The right answer in float32, an ulp further from zero, then rounded to the output's dtype."""
+    values = oracle.float()
     step = torch.nextafter(values, torch.full_like(values, math.inf).copysign(values))
-    chosen = torch.arange(values.numel(), device=values.device).view(values.shape) % every == 0
-    return torch.where(chosen & torch.isfinite(step) & (values != 0), step, values)
+    return rounded(torch.where(torch.isfinite(step) & (values != 0), step, values), dtype)
 
 
 def ratio(reference: Reference, drawn: Drawn, outputs: dict[str, Tensor]) -> float | None:
@@ -177,12 +182,12 @@ def variants(reference: Reference, drawn: Drawn) -> Iterator[tuple[str, bool, di
     """Name, whether it must pass, and the outputs."""
     honest = drawn.truth.honest
     yield "honest", True, honest
-    full = next(iter(honest.values())).dtype == torch.float32
-    yield "an ulp", True, {name: nudged(value, 1 if full else 64) for name, value in honest.items()}
+    yield "an ulp", True, {name: nudged(drawn.truth.oracle[name], value.dtype) for name, value in honest.items()}
     for name, how in HONEST.items():
         yield name, True, computed(reference, drawn, how)
     for name, how in CARELESS.items():
-        if not {(name, str(next(iter(honest.values())).dtype).removeprefix("torch.")), (name, reference.name)} & EXEMPT:
+        dtype = str(next(iter(honest.values())).dtype).removeprefix("torch.")
+        if (name, reference.name, dtype) not in EXEMPT:
             yield name, False, computed(reference, drawn, how)
 
 
@@ -195,10 +200,9 @@ def cases(reference: Reference, dtype: str) -> list[Case]:
             continue
         if reference.name == "matmul":
             case = case.with_dtype(dtype)
-        elements = math.prod(sizes[:2])
-        if dict(case.values)["dtype"] == dtype and MIN_ELEMENTS <= elements <= MAX_ELEMENTS:
-            if reference.cost(case, {}, {}).flops <= MAX_FLOPS:
-                found.append(case)
+        elements = MIN_ELEMENTS <= math.prod(sizes[:2]) <= MAX_ELEMENTS
+        if dict(case.values)["dtype"] == dtype and elements and reference.cost(case, {}, {}).flops <= MAX_FLOPS:
+            found.append(case)
     return found
 
 
@@ -256,9 +260,8 @@ def table(rows: list[Row]) -> str:
         caught = "" if row.must_pass else f"{row.caught} of {row.cases} cases"
         must = "pass" if row.must_pass else "fail"
         wrong = "" if row.right else " **wrong**"
-        lines.append(
-            f"| {row.reference} | {row.dtype} | {row.variant} | {must}{wrong} | {row.largest:.3g} | {least} | {caught} |"
-        )
+        cells = (row.reference, row.dtype, row.variant, must + wrong, f"{row.largest:.3g}", least, caught)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -267,10 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="append the table to docs/measurements.md")
     parser.add_argument("--seed", default="margin")
+    parser.add_argument("references", nargs="*", default=list(EMULATED), help="only these")
     options = parser.parse_args()
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     rows: list[Row] = []
-    for name in EMULATED:
+    for name in options.references:
         reference = load(ROOT / "references" / f"{name}.py")
         for dtype in ("float32", "float16", "bfloat16"):
             rows += measure(reference, dtype, cases(reference, dtype), options.seed, device)

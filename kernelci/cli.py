@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 import kernelci
+from kernelci.context import commands as context_commands
+from kernelci.hub import commands as hub_commands
 
 FOLDER = click.Path(path_type=Path)
 
@@ -146,9 +148,7 @@ def doctor(root: Path) -> int:
 
 
 @cli.command()
-@click.option(
-    "--class", "classes", default="", help="Only these, for example A,B2,m05,honest."
-)
+@click.option("--class", "classes", default="", help="Only these, for example A,B2,m05,honest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
 @click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
 def selftest(classes: str, as_json: bool, tier: str) -> int:
@@ -190,3 +190,9 @@ def explain(code: str | None) -> int:
 
     click.echo(explaining.text(code))
     return 0
+
+
+cli.add_command(context_commands.context)
+cli.add_command(context_commands.mcp)
+for command in hub_commands.COMMANDS:
+    cli.add_command(command)

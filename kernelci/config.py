@@ -69,7 +69,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     case_flops: Annotated[Positive, Meta(description="largest case of the correctness rung on a GPU, in FLOP")] = 1e11
     memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
     context: Annotated[
-        tuple[ContextSource, ...], Meta(description="what agents can look up; empty: the installed DSLs and own kernels")
+        tuple[ContextSource, ...],
+        Meta(description="what agents can look up; empty: the installed DSLs and own kernels"),
     ] = ()
 
 

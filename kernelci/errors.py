@@ -63,6 +63,37 @@ class GpuSick(RunnerBroken):
     code = "gpu-sick"
 
 
+class HubError(KernelciError):
+    """GitHub could not be reached, or did not do what was asked after all retries."""
+
+    exit_code = 4
+    code = "github"
+
+
+class TokenError(ConfigError):
+    """There is no token, GitHub refuses it, or it may not do what is asked."""
+
+    code = "token"
+
+
+class EventError(ConfigError):
+    """The event is of another kind, or names no pull request."""
+
+    code = "event"
+
+
+class ArtifactMissing(HubError):
+    """The run left no report, or it has expired."""
+
+    code = "artifact-missing"
+
+
+class Superseded(NothingToDo):
+    """The pull request is closed or has moved on, or a newer attempt speaks for it: nothing is posted."""
+
+    code = "superseded"
+
+
 class Verdict(Exception):
     """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`."""
 

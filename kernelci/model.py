@@ -165,6 +165,29 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     versions: dict[Name, Name] = {}
 
 
+class JudgeChange(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One file that judges and that the change touches; the base's version of it judged. `difference` is untrusted."""
+
+    path: Name
+    role: Literal["reference", "rung", "configuration", "template", "workflow", "packaging", "kernelci"]
+    change: Literal["added", "modified", "removed"]
+    difference: Text = ""
+
+
+class Change(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What was judged, where it was a change: kernels of `head`, by the judge of `base` (both are commits)."""
+
+    base: Name
+    head: Name
+    judge: tuple[JudgeChange, ...] = ()
+    removed: tuple[Name, ...] = ()
+    """Kernels that the base has and the head has not."""
+    unjudged: tuple[Name, ...] = ()
+    """Kernels whose reference exists only in the head."""
+    incomplete: Text = ""
+    """What this run did not do and somebody must still allow (a GPU run, say); empty: nothing. Never green with it."""
+
+
 class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All that one run found."""
 
@@ -176,6 +199,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     kernels: tuple[KernelReport, ...]
     seed: Name = ""
     notes: tuple[Text, ...] = ()
+    change: Change | None = None
 
     @property
     def outcome(self) -> Outcome:

@@ -311,6 +311,13 @@ REASONS: dict[str, Reason] = {
         "This rung says nothing useful about a kernel that was stopped earlier.",
         "Fix the earlier rung first.",
     ),
+    "reference-only-in-head": Reason(
+        _S,
+        "reference exists only in this change",
+        "Kernels are judged by the references of the base branch, and it has none of this name. A reference is trusted "
+        "code, so the one that this change brings was not run.",
+        "Let an owner review the reference and merge it first, by itself; the kernel is judged then.",
+    ),
     "not-requested": Reason(_S, "not requested", "The rung was left out by --rungs.", "Nothing to do."),
     "no-cases": Reason(
         _B,
@@ -371,6 +378,24 @@ REASONS: dict[str, Reason] = {
         "Report it with the log: it is a bug in kernelci, or in a rung of this repository.",
     ),
     # errors of the tool
+    "git": Reason(
+        None,
+        "git can't give the commits",
+        "The folder lies in no git repository, or lacks a commit or the history between the two commits.",
+        "Check out with `fetch-depth: 0`, and name two commits that this repository has.",
+    ),
+    "change-too-large": Reason(
+        None,
+        "change is too large",
+        "The kernels of a change are copied as data before they are judged, and there is a limit to it.",
+        "Split the change; kernels are source files.",
+    ),
+    "mixture": Reason(
+        None,
+        "reports don't belong together",
+        "Shards can be merged only if they drew with one seed, on machines of one kind, for the same two commits.",
+        "Run all shards from one `kernelci plan`, on runners with the same label.",
+    ),
     "configuration": Reason(
         None,
         "configuration is wrong",
@@ -412,6 +437,48 @@ REASONS: dict[str, Reason] = {
         "runner is broken",
         "kernelci could not do its own work on this machine.",
         "`kernelci doctor` shows what is missing.",
+    ),
+    "github": Reason(
+        None,
+        "GitHub did not answer",
+        "A request to GitHub failed, or went over its rate limits, and went on doing so through all retries.",
+        "Run the command again later; nothing that was posted is posted twice.",
+    ),
+    "token": Reason(
+        None,
+        "token missing or refused",
+        "There is no token in GITHUB_TOKEN, GitHub does not know it, or it lacks the permission that the message names.",
+        "Give the job the permission under `permissions:`, and pass the token as GITHUB_TOKEN.",
+    ),
+    "event": Reason(
+        None,
+        "event can't be used",
+        "The command wants the file of a workflow_run event that a pull_request run set off; this is another one.",
+        "Call it from a workflow on `workflow_run`; `kernelci init` writes one.",
+    ),
+    "pull-request": Reason(
+        None,
+        "pull request not found",
+        "No open pull request, or more than one, has this head repository and commit.",
+        "Close the others, or push a commit of its own to each branch.",
+    ),
+    "artifact-missing": Reason(
+        None,
+        "run left no report",
+        "The run has no artifact of the expected name for this attempt, or it has expired.",
+        "Look at the run's log: it ended before it could upload. Run it again.",
+    ),
+    "artifact": Reason(
+        None,
+        "artifact refused",
+        "The archive holds links, paths out of its folder, names twice, or more than its limits allow; nothing was unpacked.",
+        "Honest runs don't write such archives: look at what the change does to the workflow.",
+    ),
+    "superseded": Reason(
+        None,
+        "superseded",
+        "The pull request is closed or has a newer head, or a newer attempt of the run speaks for it.",
+        "Nothing to do: the newer run posts its own report.",
     ),
     "bug": Reason(None, "bug in kernelci", "Something happened that was not foreseen.", "Please report it."),
 }

@@ -1,4 +1,4 @@
-"""Files that come with kernelci: in the wheel under kernelci/data/, in a checkout in the repository's root or tests/."""
+"""Files that come with kernelci: in the wheel under kernelci/data/, in a checkout in its root or in tests/."""
 
 from pathlib import Path
 

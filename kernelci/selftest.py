@@ -22,9 +22,10 @@ from kernelci.model import KernelReport, Report
 # Short deadlines: what hangs in the corpus hangs for ever, and what is honest takes milliseconds.
 OPTIONS: dict[str, Any] = {
     "interpreter_elements": 2**14,
-    "interpreter_timeout_s": 10.0,
+    "interpreter_timeout_s": 15.0,
     "call_timeout_s": 20.0,
     "memory_bytes": 2 * 2**30,
+    "lanes": 2,
 }
 GROUPS = {
     "A": "Bending the clock",
@@ -97,10 +98,10 @@ def run(classes: tuple[str, ...] = (), tier: str = "pr") -> Score:
         members = [member for member in corpus(resources.folder(resources.CORPUS)) if member.belongs(classes)]
         if not members:
             raise ConfigError(f"no class {', '.join(classes)}", hint=f"groups: {', '.join(filter(None, GROUPS))}")
-        gpu = _gpu()
-        left_out = reasons_not_to_run(members, gpu, tier)
+        machine = gpu()
+        left_out = reasons_not_to_run(members, machine, tier)
         report = climb(Path(folder), [member for member in members if member.path.stem not in left_out], tier)
-    return Score(tuple(judge(member, report, left_out) for member in members), gpu or "no GPU")
+    return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU")
 
 
 def corpus(folder: Path) -> tuple[Member, ...]:
@@ -202,7 +203,8 @@ def _happened(kernel: KernelReport, rung: str) -> str:
     return f"{rung} {last.outcome}{why}" if last is not None else f"{rung} was not climbed"
 
 
-def _gpu() -> str:
+def gpu() -> str:
+    """The name of the GPU that is here, or nothing."""
     from kernelci.workbench.device import find
 
     return find().name

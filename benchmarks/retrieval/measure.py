@@ -35,7 +35,7 @@ def questions(name: str) -> list[dict[str, Any]]:
 
 
 def hit(answer: str, file: str, symbol: str) -> bool:
-    """Whether a result is this answer: the file, and the symbol if the answer names one (a class answers for its methods)."""
+    """Whether a result is this answer: the file, and the symbol if it names one (a class answers for its methods)."""
     path, _, name = answer.partition("::")
     if not file.endswith(path):
         return False
@@ -96,7 +96,9 @@ class Ripgrep:
         return [(file, "") for file in best[:DEPTH]]
 
 
-def measured(asked: list[dict[str, Any]], ask: Callable[[str, str], Ranked]) -> tuple[list[Ranked], dict[str, list[float]]]:
+def measured(
+    asked: list[dict[str, Any]], ask: Callable[[str, str], Ranked]
+) -> tuple[list[Ranked], dict[str, list[float]]]:
     """All answers, and the milliseconds that each took: on the wall clock, and of this process's CPU."""
     found: list[Ranked] = []
     times: dict[str, list[float]] = {"wall clock": [], "CPU": []}

@@ -10,13 +10,40 @@ _PTX = re.compile(r"^// (.*;) // PTX ISA (\d+)(.*)$", re.MULTILINE)
 _BLOCK = re.compile(r"^/\*\n(// .*?)^\*/$", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _OPCODE = re.compile(r"^([a-z][\w.:]*)")
-_NAMED = re.compile(r"\b(?:struct|class|union|enum(?:\s+class)?|namespace|using|typedef)\s+(?:\w+\([^)]*\)\s*)?([A-Za-z_]\w*)")
+_NAMED = re.compile(
+    r"\b(?:struct|class|union|enum(?:\s+class)?|namespace|using|typedef)\s+(?:\w+\([^)]*\)\s*)?([A-Za-z_]\w*)"
+)
+_TEMPLATE = re.compile(r"\btemplate\s*<[^{;]*?>\s*(?=[A-Za-z_])")
 _MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
 _FUNCTION = re.compile(r"\b([A-Za-z_]\w*)\s*\((?!\()")
 _NOISE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMENT = re.compile(r"^\s*(?://[/!<]*|/\*[*!]?|\*/|\*)\s?", re.MULTILINE)
 _NOT_NAMES = frozenset(
-    ["if", "for", "while", "switch", "return", "sizeof", "alignof", "defined", "asm", "volatile", "decltype", "static_assert", "__attribute__", "__declspec", "requires", "noexcept", "__builtin_align__", "__align__", "alignas", "_CCCL_REQUIRES", "_CCCL_TEMPLATE", "explicit", "__launch_bounds__"]
+    [
+        "if",
+        "for",
+        "while",
+        "switch",
+        "return",
+        "sizeof",
+        "alignof",
+        "defined",
+        "asm",
+        "volatile",
+        "decltype",
+        "static_assert",
+        "__attribute__",
+        "__declspec",
+        "requires",
+        "noexcept",
+        "__builtin_align__",
+        "__align__",
+        "alignas",
+        "_CCCL_REQUIRES",
+        "_CCCL_TEMPLATE",
+        "explicit",
+        "__launch_bounds__",
+    ]
 )
 
 
@@ -29,7 +56,7 @@ def of(path: str, text: str) -> Iterator[Chunk]:
 
 
 def _instructions(path: str, text: str) -> Iterator[Chunk]:
-    """One chunk for the file's instruction, with every syntax it has; then one per wrapper function and its variants."""
+    """One chunk for the file's instruction with every syntax it has; then one per wrapper function."""
     stem = path.rpartition("/")[2].rpartition(".")[0]
     blocks = [(match, _Wrapper.of(match[1])) for match in _BLOCK.finditer(text)]
     wrappers = [wrapper for _, wrapper in blocks]
@@ -128,11 +155,11 @@ def _blocks(text: str, lines: list[str]) -> Iterator[tuple[int, int]]:
 def _symbol(block: str) -> str:
     """What the block declares: the first type, function or macro that it names."""
     code = _NOISE.sub("", block)
-    head = code.split("{", 1)[0]
+    head = _TEMPLATE.sub("", code.split("{", 1)[0])
     named = _NAMED.search(head)
     names = [name for name in _FUNCTION.findall(head) if name not in _NOT_NAMES and not name.isupper()]
-    if names and not (named and head.lstrip().startswith(("struct", "class", "union", "enum", "template"))):
-        return names[0]
+    if names and not (named and head.lstrip().startswith(("struct", "class", "union", "enum"))):
+        return str(names[0])
     macro = _MACRO.search(code)
     if named:
         return named[1]

@@ -39,7 +39,7 @@ def _last_of_each(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
-        if isinstance(node, ast.If) or isinstance(node, ast.Try):
+        if isinstance(node, (ast.If, ast.Try)):
             yield from _flat([*node.body, *node.orelse])
         else:
             yield node
@@ -54,7 +54,9 @@ def _is_accessor(node: Function | ast.ClassDef) -> bool:
 def _module(path: str, tree: ast.Module, lines: list[str]) -> Iterator[Chunk]:
     """The module's docstring, and its statements that define neither function nor class."""
     doc = ast.get_docstring(tree) or ""
-    rest = [node for node in _flat(tree.body) if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+    rest = [
+        node for node in _flat(tree.body) if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
     bound = " ".join(dict.fromkeys(name for node in rest for name in _bound(node)))
     body = "\n".join("\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in rest if not _is_docstring(node))
     if doc or body:

@@ -3,8 +3,31 @@
 from html.parser import HTMLParser
 
 _DROPPED = frozenset(["script", "style", "noscript", "template", "svg", "nav", "head", "footer", "button", "iframe"])
-_VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "frame"])
-_BLOCK = frozenset(["p", "div", "section", "article", "li", "ul", "ol", "dl", "dt", "dd", "table", "tr", "br", "hr", "blockquote", "figure", "main", "header"])
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "frame"]
+)
+_BLOCK = frozenset(
+    [
+        "p",
+        "div",
+        "section",
+        "article",
+        "li",
+        "ul",
+        "ol",
+        "dl",
+        "dt",
+        "dd",
+        "table",
+        "tr",
+        "br",
+        "hr",
+        "blockquote",
+        "figure",
+        "main",
+        "header",
+    ]
+)
 _HEADING = {f"h{level}": level for level in range(1, 7)}
 
 

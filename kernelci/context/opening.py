@@ -1,5 +1,6 @@
 """Opening what was found: the text as it was indexed, by source and path; no path ever reaches the file system."""
 
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -59,7 +60,9 @@ def page(index: Index, place: str, *, line: int = 1, count: int = 120) -> Page:
         last=last,
         lines=len(lines),
         text="\n".join(shown),
-        more=f"kernelci context open '{source}:{row[0]}' --line {last + 1}" if last < len(lines) else "",
+        more=f"kernelci context open {shlex.quote(f'{source}:{row[0]}')} --line {last + 1}"
+        if last < len(lines)
+        else "",
     )
 
 
@@ -72,7 +75,8 @@ def _by_end(database: sqlite3.Connection, path: str) -> tuple[str, str, bytes] |
 
 
 def _bounded(lines: list[str]) -> list[str]:
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     for line in lines:
         size += len(line) + 1
         if kept and size > MAX_CHARACTERS:

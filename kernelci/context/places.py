@@ -1,4 +1,4 @@
-"""Where the context lives: `.kernelci/context/` in the project, ignored by git, and the manifest that names what is served."""
+"""Where the context lives: `.kernelci/context/`, ignored by git, and the manifest that names what is served."""
 
 import fcntl
 import json

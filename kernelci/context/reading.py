@@ -10,9 +10,32 @@ MAX_FILE_BYTES = 8 * 2**20
 MAX_PAGE_BYTES = 64 * 2**20
 MAX_LINE = 2000
 SUFFIXES = frozenset(
-    [".py", ".pyi", ".md", ".rst", ".txt", ".h", ".hpp", ".hh", ".cuh", ".cu", ".inl", ".cpp", ".cc", ".c", ".ipynb", ".html", ".htm", ".toml", ".ptx", ".td"]
+    [
+        ".py",
+        ".pyi",
+        ".md",
+        ".rst",
+        ".txt",
+        ".h",
+        ".hpp",
+        ".hh",
+        ".cuh",
+        ".cu",
+        ".inl",
+        ".cpp",
+        ".cc",
+        ".c",
+        ".ipynb",
+        ".html",
+        ".htm",
+        ".toml",
+        ".ptx",
+        ".td",
+    ]
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ue000-\uf8ff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ue000-\uf8ff]"
+)
 
 
 class LeftOut(Exception):
@@ -48,7 +71,7 @@ def text_of(path: str, data: bytes, *, limit: int = MAX_FILE_BYTES, charset: str
 
 
 def decoded(data: bytes, charset: str = "") -> str:
-    """Bytes as text: the named charset, else UTF-8 or UTF-16 by its mark, else Windows' Latin. Raises LeftOut for binary data."""
+    """Bytes as text: the named charset, UTF-8 or UTF-16 by its mark, else Windows' Latin. Raises LeftOut for binary."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace")
     if b"\0" in data[:8192]:

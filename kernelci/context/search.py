@@ -1,8 +1,11 @@
-"""Search: candidates by full text from each source's shard, ranked again by what they are called and what is said of them."""
+"""Search: candidates by full text from each shard, ranked again by what they are called and what is said of them."""
 
 import math
+import shlex
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -54,7 +57,7 @@ class Index:
         self.folder = places.home(root)
         self.manifest = places.read(self.folder)
         if not self.manifest.records:
-            raise ConfigError("nothing is indexed yet", hint="kernelci context sync", code="no-context")
+            raise ConfigError("nothing is indexed yet", hint="kernelci context sync")
         self.shards = [(record, _opened(self.folder / record.shard)) for record in self.manifest.records]
         self._known: dict[tuple[str, str], int] = {}
 
@@ -93,7 +96,9 @@ class Index:
         """How much each word of the question says: the rarer in these shards, the more."""
         total = sum(record.chunks for record, _ in shards)
         every = {word for phrase in asked.phrases() for word in phrase}
-        return {word: math.log(1 + total / (1 + sum(self._frequency(word, *shard) for shard in shards))) for word in every}
+        return {
+            word: math.log(1 + total / (1 + sum(self._frequency(word, *shard) for shard in shards))) for word in every
+        }
 
     def _frequency(self, word: str, record: Record, database: sqlite3.Connection) -> int:
         """In how many of a shard's chunks a word occurs."""
@@ -108,7 +113,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True, check_same_thread=False)
     except sqlite3.Error as error:
-        raise ConfigError(f"can't open {path.name}: {error}", hint="kernelci context sync", code="no-context") from error
+        raise ConfigError(f"can't open {path.name}: {error}", hint="kernelci context sync") from error
 
 
 _QUERY = """
@@ -121,7 +126,8 @@ JOIN chunks ON chunks.id = hit.rowid JOIN files ON files.id = chunks.file
 def _candidates(asked: Question, record: Record, database: sqlite3.Connection) -> list[Candidate]:
     match = " OR ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[:MAX_PHRASES])
     rows = list(database.execute(_QUERY, (*WEIGHTS, match, CANDIDATES)))
-    return [Candidate(record, *row[:11], -row[11]) for row in rows]
+    columns: Iterator[list[Any]] = ([record, *row[:11], -row[11]] for row in rows)
+    return [Candidate(*values) for values in columns]
 
 
 def _result(found: Candidate) -> Result:
@@ -138,6 +144,6 @@ def _result(found: Candidate) -> Result:
         line=found.first,
         last_line=found.last,
         score=round(found.rank, 3),
-        open=f"kernelci context open '{place}' --line {found.first}",
+        open=f"kernelci context open {shlex.quote(place)} --line {found.first}",
         url=found.url,
     )

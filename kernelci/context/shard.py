@@ -1,4 +1,4 @@
-"""One source's index: a SQLite file with its texts and a full-text table of its chunks, written aside and then moved into place."""
+"""One source's index: a SQLite file with its texts and a full-text table of its chunks, written aside, then moved."""
 
 import os
 import sqlite3
@@ -88,7 +88,9 @@ def _fill(database: sqlite3.Connection, texts: Iterable[Text | tuple[str, LeftOu
         for record, indexed in rows:
             number += 1
             database.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, files, *record))
-            database.execute("INSERT INTO fts (rowid, name, doc, place, body) VALUES (?, ?, ?, ?, ?)", (number, *indexed))
+            database.execute(
+                "INSERT INTO fts (rowid, name, doc, place, body) VALUES (?, ?, ?, ?, ?)", (number, *indexed)
+            )
     return Built(files, number, size, tuple(left_out[:MAX_NOTES]), len(left_out))
 
 

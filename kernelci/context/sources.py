@@ -1,4 +1,4 @@
-"""Sources: what the configuration names, and how each kind is looked at. A source that fails leaves its last shard served."""
+"""Sources: what the configuration names, and how each kind is looked at. Where one fails, its last shard stays."""
 
 import importlib
 import importlib.metadata
@@ -14,14 +14,24 @@ from kernelci.context.shard import Text
 
 # What is indexed where the configuration names nothing: the installed DSLs, the PTX wrappers, and the own kernels.
 DEFAULTS = (
-    ContextSource(name="triton", kind="package", where="triton", dsl="triton", paths=("*.py", "*.pyi", "*.md"), exclude=("*/amd/*", "*/hip/*", "*amd_helpers.py")),
+    ContextSource(
+        name="triton",
+        kind="package",
+        where="triton",
+        dsl="triton",
+        paths=("*.py", "*.pyi", "*.md"),
+        exclude=("*/amd/*", "*/hip/*", "*amd_helpers.py"),
+    ),
     ContextSource(
         name="tilelang",
         kind="package",
         where="tilelang",
         dsl="tilelang",
         paths=("*.py", "*.pyi", "*.md", "*/tl_templates/cuda/*"),
-        exclude=("tilelang/3rdparty/*", *(f"tilelang/{other}/*" for other in ("ascend", "rocm", "metal", "webgpu", "cpu"))),
+        exclude=(
+            "tilelang/3rdparty/*",
+            *(f"tilelang/{other}/*" for other in ("ascend", "rocm", "metal", "webgpu", "cpu")),
+        ),
     ),
     ContextSource(
         name="cutedsl",

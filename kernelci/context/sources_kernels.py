@@ -22,10 +22,14 @@ def look(source: ContextSource, root: Path, folder: Path, offline: bool) -> Foun
     files = [path for kernel in found.kernels for path in kernel.sources()] + list(found.references.values())
     listed = [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
     listed = [(path, data) for path, data in listed if chosen(source, path)]
-    listed += [(f"results/{kernel.name}.md", _page(kernel, report).encode()) for kernel in report.kernels] if report else []
+    listed += (
+        [(f"results/{kernel.name}.md", _page(kernel, report).encode()) for kernel in report.kernels] if report else []
+    )
     dsls = {path.relative_to(root).as_posix(): kernel.backend for kernel in found.kernels for path in kernel.sources()}
     made = hashlib.sha256(repr(listed).encode()).hexdigest()
-    return Found(version="", fingerprint=made, files=lambda: iter(listed), license=source.license or "this project's", dsls=dsls)
+    return Found(
+        version="", fingerprint=made, files=lambda: iter(listed), license=source.license or "this project's", dsls=dsls
+    )
 
 
 def _report(out: Path) -> Report | None:
@@ -53,5 +57,7 @@ def _numbers(kernel: KernelReport, report: Report) -> Iterator[str]:
     for table in digest.tables(report):
         for (name, output, case, target), cells in table.lines[:2000]:
             if name == kernel.name:
-                values = (f"{title} {units.metric(cell)}" for title, cell in zip(table.columns, cells, strict=True) if cell)
+                values = (
+                    f"{title} {units.metric(cell)}" for title, cell in zip(table.columns, cells, strict=True) if cell
+                )
                 yield f"- {table.rung} {' '.join(filter(None, (output, case, target)))}: {', '.join(values)}"

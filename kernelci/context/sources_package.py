@@ -35,7 +35,8 @@ def _distribution(name: str) -> metadata.Distribution:
 def _license(distribution: metadata.Distribution) -> str:
     """What the package's metadata says; the classifier where the field holds a whole text."""
     said = distribution.metadata
-    text = str(said.get("License-Expression") or said.get("License") or "").strip()
+    fields = (str(value) for name in ("License-Expression", "License") for value in said.get_all(name) or ())
+    text = next(fields, "").strip()
     if text and "\n" not in text and len(text) <= 100:
         return text
     kinds = [line for line in said.get_all("Classifier") or () if line.startswith("License ::")]

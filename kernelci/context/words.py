@@ -4,12 +4,116 @@ import re
 import tomllib
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{3})(?=[0-9])")
 _WORD = re.compile(r"[a-z0-9]+")
 GLOSSARY = Path(__file__).with_name("glossary.toml")
 STOP = frozenset(
-    ["a", "about", "after", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before", "but", "by", "can", "could", "did", "do", "does", "for", "from", "get", "gets", "give", "given", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "let", "lets", "may", "me", "might", "must", "my", "need", "no", "not", "of", "off", "on", "one", "or", "our", "over", "own", "please", "several", "shall", "should", "show", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "under", "until", "up", "upon", "use", "used", "using", "want", "was", "way", "we", "what", "when", "where", "whether", "which", "while", "who", "whose", "why", "will", "with", "within", "would", "you", "your"]
+    [
+        "a",
+        "about",
+        "after",
+        "all",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "before",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "get",
+        "gets",
+        "give",
+        "given",
+        "had",
+        "has",
+        "have",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "let",
+        "lets",
+        "may",
+        "me",
+        "might",
+        "must",
+        "my",
+        "need",
+        "no",
+        "not",
+        "of",
+        "off",
+        "on",
+        "one",
+        "or",
+        "our",
+        "over",
+        "own",
+        "please",
+        "several",
+        "shall",
+        "should",
+        "show",
+        "so",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "use",
+        "used",
+        "using",
+        "want",
+        "was",
+        "way",
+        "we",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "within",
+        "would",
+        "you",
+        "your",
+    ]
 )
 
 
@@ -30,7 +134,7 @@ def stem(word: str) -> str:
 
 
 @cache
-def _stemmer() -> "object":
+def _stemmer() -> Any:
     import snowballstemmer
 
     return snowballstemmer.stemmer("porter")

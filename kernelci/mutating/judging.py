@@ -12,17 +12,18 @@ import msgspec
 from kernelci import catalog as catalogs
 from kernelci import config as configs
 from kernelci.catalog import Kernel
+from kernelci.compiling.builder import Compilation
 from kernelci.config import Config
-from kernelci.errors import ConfigError, Verdict
+from kernelci.errors import ConfigError
 from kernelci.ladder import LANES, Plan, chosen, climb_one, opened
 from kernelci.model import KernelReport
 from kernelci.mutating import allclose, outcomes, project
 from kernelci.mutating.mutants import Mutant, Request, diff
 from kernelci.mutating.outcomes import Fate, Judged, Result
 from kernelci.referee import Court, KernelReferee
-from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Rung, ladder
 from kernelci.workbench.device import Device
+from kernelci.workbench.drawn import plan
 
 PREFERRED_TARGET = "sm_90a"
 # Mutants may loop without end, so deadlines are short; on a GPU the first call of a kernel includes its compilation.
@@ -114,19 +115,41 @@ class _Climb:
         change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
         found = outcomes.judged(mutant, report, change)
         if found.fate is Fate.SURVIVED:
-            fate = self._why_alive(mutant, referee.kernel, original, unreached)
-            if fate is not Fate.SURVIVED:
-                found = msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
+            found = self._looked_closer(found, mutant, referee.kernel, original, unreached)
         if told is not None:
             told(found)
         return found
 
+    def _looked_closer(
+        self, found: Judged, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]
+    ) -> Judged:
+        """A survivor may be none; and the interpreter's few draws are then not enough: all of them, as on a GPU."""
+        fate = self._why_alive(mutant, kernel, original, unreached)
+        if fate is not Fate.SURVIVED:
+            return msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
+        if self._court.device.is_gpu:
+            return found
+        again = outcomes.judged(mutant, self._with_all_draws(kernel), found.diff)
+        return msgspec.structs.replace(again, allclose=found.allclose, allclose_one=found.allclose_one)
+
+    def _with_all_draws(self, kernel: Kernel) -> KernelReport:
+        referee = self._started(kernel)
+        cases = [case for case in (*referee.cases(), *referee.hidden()) if referee.why_not(case) is None]
+        referee._plan = plan(referee.reference, cases, self._court.config.seeds, few=False)
+        return _climb(referee, self._rungs)
+
     def _why_alive(self, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]) -> Fate:
         if mutant.function in unreached:
             return Fate.UNREACHED
-        if mutant.device and self._same_code(kernel, original, False) and self._same_code(kernel, original, True):
-            return Fate.IDENTICAL
-        return Fate.SURVIVED
+        if not mutant.device:
+            return Fate.SURVIVED
+        for every in (False, True):  # the representative cases first: most differ there, and cost less
+            own, others = self._compiled(kernel, every), self._compiled(original, every)
+            if own.verdict is not None:
+                return Fate.NOT_COMPILED
+            if _code(own) != _code(others):
+                return Fate.SURVIVED
+        return Fate.IDENTICAL
 
     def _require_passing(self, report: KernelReport) -> None:
         stopped = report.stopped_at
@@ -152,22 +175,19 @@ class _Climb:
         run = tuple(pair for pair in self._rungs if pair[0].name != "correctness")
         return frozenset(name for name, referee in probes.items() if _climb(referee, run).stopped_at is None)
 
-    def _same_code(self, kernel: Kernel, original: Kernel, every: bool) -> bool:
-        """Whether the two compile to the same machine code: for the representative cases, or for `every` one."""
-        first, second = (self._code(variant, every) for variant in (kernel, original))
-        return first == second and bool(first)
+    def _compiled(self, kernel: Kernel, every: bool) -> Compilation:
+        """The builds of the representative cases, or of `every` one."""
+        reference = KernelReferee(kernel, self._court, (self._target,)).reference
+        return self._court.builder.submit(kernel, reference, self._target, every).result()
 
-    def _code(self, kernel: Kernel, every: bool) -> set[tuple[object, ...]]:
-        try:
-            reference = KernelReferee(kernel, self._court, (self._target,)).reference
-            compiled = self._court.builder.submit(kernel, reference, self._target, every).result()
-        except (Verdict, ReferenceFailed):
-            return set()
-        return {
-            (build.kernel.case, build.kernel.symbol, build.kernel.config, build.kernel.dynamic_shared_bytes,
-             build.files.get("sass") or build.files.get("ptx"))
-            for build in compiled.builds
-        }  # fmt: skip
+
+def _code(compiled: Compilation) -> set[tuple[object, ...]]:
+    """What must be equal for two kernels to be the same on a GPU."""
+    return {
+        (build.kernel.case, build.kernel.symbol, build.kernel.config, build.kernel.dynamic_shared_bytes,
+         build.files.get("sass") or build.files.get("ptx"))
+        for build in compiled.builds
+    }  # fmt: skip
 
 
 def _climb(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...]) -> KernelReport:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kernelci.errors import ConfigError
 from kernelci.model import Report
+from kernelci.publication import Publication
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -23,6 +24,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """The project, whose own report_templates override ours."""
     page: Literal["comment", "summary"] = "comment"
     """Markdown only: the short page for a pull request, or the long one for a job's summary."""
+    publication: Publication | None = None
+    """Markdown only: the pull request that the page is for."""
     width: int = 100
     """Console only: columns."""
     color: bool = False

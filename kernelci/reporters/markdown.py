@@ -4,17 +4,22 @@ Both come from report_templates/. Every value that a template prints is escaped 
 made it. A page over its size limit is made again with less in it, the least important first; no bytes are ever cut.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import msgspec
 from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 
-from kernelci import digest, inert, resources, units
+from kernelci import digest, inert, publication, resources, units
+from kernelci.comparison import Time, Times, times
 from kernelci.errors import ConfigError
-from kernelci.model import KernelReport, Report
+from kernelci.model import BLOCKING, KernelReport, Report, Unit
+from kernelci.publication import Block, Publication, Stopped
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reporters import Context
 
@@ -30,6 +35,10 @@ SYMBOLS = {
     Outcome.BROKEN: "💥",
     Outcome.INVALID: "❓",
 }
+# Of a check's conclusion.
+CONCLUSIONS = {"success": "✅", "failure": "❌", "action_required": "✋", "neutral": "❔", "skipped": "➖"}
+STOPPED = 20  # kernels in the block of data
+_URL = re.compile(r"https?://[A-Za-z0-9.:/_%~-]{1,290}")
 
 
 class Level(Struct, frozen=True):
@@ -70,6 +79,7 @@ class Facts(Struct, frozen=True):
     notes: tuple[digest.Note, ...]
     errors: tuple[digest.Table, ...]
     resources: tuple[digest.Table, ...]
+    times: Times
 
     @classmethod
     def of(cls, report: Report) -> "Facts":
@@ -83,6 +93,7 @@ class Facts(Struct, frozen=True):
             digest.notes(report),
             tuple(digest.worst_lines(table) for table in tables if digest.is_errors(table)),
             tuple(table for table in tables if not digest.is_errors(table)),
+            times(report),
         )
 
 
@@ -90,17 +101,57 @@ def render(report: Report, context: Context) -> str:
     """The page that the context asks for, within its limit. Raises ConfigError for a template that is wrong."""
     template = _template(context.page, context.root)
     facts = Facts.of(report)
+    room = LIMITS[context.page] - len(_sealed("", report, context.publication).encode())
     for level in LEVELS[context.page]:
-        page = _filled(template, view(report, facts, level, context.folder))
-        if len(page.encode()) <= LIMITS[context.page]:
-            return page
-    return _bare(report)
+        page = _filled(template, view(report, facts, level, context))
+        if len(page.encode()) <= room:
+            return _sealed(page, report, context.publication)
+    return _sealed(_bare(report), report, context.publication)
 
 
 def _bare(report: Report) -> str:
     """What is always short enough."""
     found = digest.verdict(report)
     return f"{MARKER}\n## {SYMBOLS[found.outcome]} {inert.prose(found.sentence)}\n\nAll of it is in results.json.\n"
+
+
+def _sealed(page: str, report: Report, where: Publication | None) -> str:
+    """The page with the block of data at its end, where it is for a pull request."""
+    if where is None:
+        return page
+    return f"{page}\n{publication.written(_block(page, report, where))}\n"
+
+
+def _block(page: str, report: Report, where: Publication) -> Block:
+    stopped = tuple(_stopped(kernel) for kernel in report.kernels if kernel.outcome in BLOCKING)
+    return Block(
+        state="current",
+        pull=where.pull,
+        sha=where.head_sha,
+        run=where.run,
+        attempt=where.attempt,
+        conclusion=where.conclusion,
+        rank=where.rank,
+        outcome=report.outcome,
+        hash=hashlib.sha256(page.encode()).hexdigest()[:32],
+        kernels=len(report.kernels),
+        stopped=stopped[:STOPPED],
+    )
+
+
+def _stopped(kernel: KernelReport) -> Stopped:
+    rung = kernel.stopped_at
+    finding = rung.finding if rung else None
+    if rung is None or finding is None:
+        return Stopped(kernel.name, kernel.outcome)
+    case = next((row.case for row in rung.rows if row.finding == finding), "")
+    return Stopped(kernel.name, kernel.outcome, rung.rung, finding.reason, case, digest.reproduce(finding)[:400])
+
+
+def link(text: str, url: str) -> inert.Safe:
+    """A link to a plain address; the text alone where the address is none."""
+    shown = inert.prose(text)
+    return inert.Safe(f"[{shown}]({url})") if _URL.fullmatch(url) else shown
 
 
 def _template(page: str, root: Path | None) -> jinja2.Template:
@@ -127,6 +178,9 @@ def _template(page: str, root: Path | None) -> jinja2.Template:
         "reproduce": digest.reproduce,
         "symbol": SYMBOLS.__getitem__,
         "reason": REASONS.__getitem__,
+        "conclusion": CONCLUSIONS.__getitem__,
+        "link": link,
+        "size": lambda count: units.value(count, Unit.BYTES),
     }
     try:
         return environment.get_template(f"{page}.md.j2")
@@ -166,13 +220,14 @@ def _wrong(error: jinja2.TemplateError) -> ConfigError:
     return ConfigError(f"report template: {where}{error}", hint="compare it with ours in report_templates/")
 
 
-def view(report: Report, facts: Facts, level: Level, folder: str = "") -> dict[str, Any]:
+def view(report: Report, facts: Facts, level: Level, context: Context) -> dict[str, Any]:
     """The names that a template can use, with as much in them as the level allows."""
     kernels = _kernels(report, level)
     return {
         "marker": inert.Safe(MARKER),
         "report": report,
-        "folder": folder,
+        "folder": context.folder,
+        "publication": context.publication,
         "level": level,
         "verdict": facts.verdict,
         "rungs": facts.rungs[:RUNGS],
@@ -185,6 +240,7 @@ def view(report: Report, facts: Facts, level: Level, folder: str = "") -> dict[s
         "notes": facts.notes[:NOTES] if level.tables else (),
         "more_notes": max(len(facts.notes) - NOTES, 0),
         "artifacts": sum(len(rung.artifacts) for kernel in report.kernels for rung in kernel.rungs),
+        "times": _times(facts.times, level),
         "left_out": _left_out(report, facts, level, len(kernels)),
     }
 
@@ -209,6 +265,20 @@ def _short(table: digest.Table, level: Level) -> dict[str, Any]:
     kept = order[: level.lines]
     lines = [(table.outcomes[index], *table.lines[index]) for index in kept]
     return {"rung": table.rung, "columns": table.columns, "lines": lines, "more": len(table.lines) - len(kept)}
+
+
+def _times(found: Times, level: Level) -> list[dict[str, Any]]:
+    """The sections of times, the gravest first; what did not change is folded, and left out with the tables."""
+    sections: tuple[tuple[str, tuple[Time, ...], bool], ...] = (
+        ("Regressions", found.slower, False),
+        ("Improvements", found.faster, False),
+        ("Unknown: more blocks are needed to tell", found.unknown, False),
+        ("Unchanged", found.same if level.tables else (), True),
+    )
+    return [
+        {"title": title, "lines": lines[: level.lines], "more": max(len(lines) - level.lines, 0), "folded": folded}
+        for title, lines, folded in sections
+    ]
 
 
 def _left_out(report: Report, facts: Facts, level: Level, kernels: int) -> list[str]:

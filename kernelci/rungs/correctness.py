@@ -6,7 +6,7 @@ from msgspec import Struct
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
-from kernelci.reference import Case, ReferenceFailed
+from kernelci.reference import Budget, Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, split
@@ -166,11 +166,11 @@ def _repeats(seen: _Seen) -> tuple[Metric, ...]:
 
 def _notes(referee: Referee, case: Case, draws: tuple[str, ...], seen: _Seen) -> tuple[str, ...]:
     notes = [f"{len(draws) - len(seen.unsteady)} draws", *filter(None, [referee.substitution(case)])]
-    budget, usual = referee.reference.budget, type(referee.reference.budget)()
+    budget, usual = referee.reference.budget, Budget()
     if budget != usual:
+        rmse = f"{budget.rmse:g}" if budget.rmse else "the usual one"
         notes.append(
-            f"the reference widens the budget: {budget.worst:g} for the worst element (usual {usual.worst:g}), "
-            f"{budget.rmse:g} for RMSE (usual {usual.rmse:g})"
+            f"the reference's own budget: {budget.worst:g} (usual {usual.worst:g}) for an element, {rmse} for RMSE"
         )
     if case.kind == "hidden":
         notes.append("a hidden case, drawn from the domain with this run's seed")

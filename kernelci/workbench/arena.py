@@ -33,7 +33,7 @@ class Plan:
         self.guards: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
         end = base
         for name, spec in tensors.items():
-            if spec.alias:
+            if spec.alias and spec.alias != name:
                 self.places[name] = self.places[spec.alias]
                 continue
             itemsize = dtype_of(spec.dtype).itemsize

@@ -99,22 +99,24 @@ def _poked(values: torch.Tensor, seed: str) -> torch.Tensor:
     return poked
 
 
-def variants(reference: Reference, inputs: Mapping[str, Any]) -> tuple[str, ...]:
+def variants(reference: Reference, case: Case) -> tuple[str, ...]:
     """All that a case's inputs allow: each input poked, each declared layout that fits, batches alone and permuted."""
+    inputs: dict[str, Any] = reference.inputs(case, Sketch())
     shapes = {name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")}
+    placed = {name: spec.shape for name, spec in reference.outputs(case, inputs).items()} | shapes
     found = [f"poked.{name}" for name, shape in shapes.items() if 0 not in shape]
     for size, names in reference.independent.items():
         if all(name in shapes and shapes[name][0] > 1 and 0 not in shapes[name] for name in names):
             found += [f"alone.{size}", f"permuted.{size}"]
     for name, kinds in reference.layouts.items():
-        found += [f"{kind}.{name}" for kind in kinds if fits(shapes.get(name, ()), kind)]
+        found += [f"{kind}.{name}" for kind in kinds if fits(placed.get(name, ()), kind)]
     return tuple(f"{VARIED}+{variant}" for variant in found)
 
 
 def plan(reference: Reference, cases: Sequence[Case], seeds: int, few: bool) -> dict[str, tuple[str, ...]]:
     """The draws of each case, by `planned(case)`: normal ones first. Families that don't fit in (where only `few` are
     run) and variants take turns from case to case, and every layout gets two cases that can have it."""
-    varied = [variants(reference, reference.inputs(case, Sketch())) for case in cases]
+    varied = [variants(reference, case) for case in cases]
     layouts = _placed(varied)
     return {
         planned(case): _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few) for turn, case in enumerate(cases)

@@ -114,7 +114,8 @@ class Jail:
         binds, mounts = self._binds()
         own = [part for inside, file in self._writable.items() for part in ("--bind", str(file), inside)]
         files = [*binds, *_devices(self._devices), *(_BOUNDED if self._alone else ()), *own]
-        bwrap = ["bwrap", *_NAMESPACES, *files, *_READ_ONLY, "--", *inner]
+        start = ("--chdir", PRIVATE if self._alone else "/")
+        bwrap = ["bwrap", *_NAMESPACES, *files, *_READ_ONLY, *start, "--", *inner]
         if self._stage is None:
             return bwrap
         drop = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", *bwrap]
@@ -152,10 +153,10 @@ _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev")
 _NAMESPACES = (
     *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"),
-    *("--tmpfs", "/tmp", "--tmpfs", PRIVATE, "--chdir", "/"),
+    *("--tmpfs", "/tmp", "--tmpfs", PRIVATE),
 )
 _BOUNDED = (
-    *("--size", str(PRIVATE_BYTES), "--tmpfs", PRIVATE, "--chdir", PRIVATE),
+    *("--size", str(PRIVATE_BYTES), "--tmpfs", PRIVATE),
     *("--size", str(SHM_BYTES), "--tmpfs", "/dev/shm"),
 )
 

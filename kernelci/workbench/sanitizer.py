@@ -38,7 +38,7 @@ PRINTED = 100  # findings that the tool writes out
 SHOWN = 5  # findings in a message
 # Where CUDA's memory is not cached, every tensor is an allocation that the tool knows the size of.
 ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-AT_ONCE = max(2, (os.cpu_count() or 2) // 2)
+AT_ONCE = max(4, (os.cpu_count() or 4) * 3 // 4)  # of all kernels; each imports torch first
 ELEMENTS = 2**20  # read and written by a case: the tools make kernels up to a hundred times slower
 FLOPS = 1e9
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)

@@ -8,7 +8,6 @@
 # [tool.kernelci.expect]
 # rung = "run"
 # outcome = "FAILED"
-# reason = "unwritten"
 # class = "A2"
 # title = "a thread does the work after the call has returned"
 # ///

@@ -8,7 +8,6 @@
 # [tool.kernelci.expect]
 # rung = "run"
 # outcome = "FAILED"
-# reason = "not-finite"
 # class = "B5"
 # title = "does nothing in every first call, and the work of two in every second"
 # ///

@@ -1,0 +1,106 @@
+"""Climb with a change's kernels, in a process of its own: what an action, a rehearsal and `kernelci judge` share.
+
+The wings know no floor above the papers, so the ladder is reached as a user reaches it, by its command line.
+"""
+
+import datetime
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+import kernelci
+from kernelci import results
+from kernelci.catalog import Kernel
+from kernelci.errors import ConfigError, RunnerBroken
+from kernelci.hub import judge
+from kernelci.hub.git import Repository
+from kernelci.model import SCHEMA_VERSION, Environment, Finding, KernelReport, Report, RungResult
+from kernelci.reasons import Outcome
+
+Mode = Literal["compile", "run"]
+WHY_UNJUDGED = "its reference {!r} exists only in this change; an owner decides on references"
+NOTHING = "this change touches no kernel: nothing was judged"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What to judge: two commits of the repository at `project`, how, and where the report goes."""
+
+    project: Path
+    base: str
+    head: str
+    out: Path
+    mode: Mode = "run"
+    only: tuple[str, ...] = ()
+    """Only these of the touched kernels: a shard's; empty: all."""
+    seed: str = ""
+
+
+def climb_change(request: Request) -> Report:
+    """Judge head's kernels with base's judge; the report lies in `out` too. Raises KernelciError."""
+    with tempfile.TemporaryDirectory(prefix="kernelci-judge-", ignore_cleanup_errors=True) as folder:
+        judged = judge.assemble(Repository(request.project), request.base, request.head, Path(folder) / "tree")
+        wanted = _wanted(judged, request.only)
+        if any(name in wanted for name in judged.kernels):
+            climb(judged.root, request, [name for name in judged.kernels if name in wanted])
+            report = results.read(request.out)
+        else:
+            report = _empty(request.seed)
+        report = completed(report, judged, wanted)
+    request.out.mkdir(parents=True, exist_ok=True)
+    results.write(report, request.out)
+    return report
+
+
+def _wanted(judged: judge.Judged, only: tuple[str, ...]) -> set[str]:
+    every = {*judged.kernels, *(kernel.name for kernel in judged.unjudged)}
+    unknown = set(only) - every
+    if unknown:
+        raise ConfigError(f"the change does not touch {', '.join(sorted(unknown))}", code="no-kernels")
+    return set(only) or every
+
+
+def climb(root: Path, request: Request, names: Iterable[str]) -> int:
+    """Climb with kernels of the tree at `root`; the exit code. Raises RunnerBroken where no report is left."""
+    options = ["--seed", request.seed] if request.seed and request.mode == "run" else []
+    request.out.mkdir(parents=True, exist_ok=True)
+    (request.out / results.FILE_NAME).unlink(missing_ok=True)
+    # -P and a folder of ours: nothing that lies in the tree, or in the caller's folder, can shadow a module.
+    command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(root.resolve()), request.mode]
+    command += ["--out", str(request.out.resolve()), *options, "--", *names]
+    done = subprocess.run(command, cwd=request.out, check=False)
+    if not (request.out / results.FILE_NAME).is_file():
+        kind = ConfigError if done.returncode == ConfigError.exit_code else RunnerBroken
+        raise kind(f"the ladder left no report (exit code {done.returncode})", hint="its own message stands above")
+    return done.returncode
+
+
+def completed(report: Report, judged: judge.Judged, wanted: set[str]) -> Report:
+    """The report with what only the comparison of the two commits can tell."""
+    unjudged = tuple(_unjudged(kernel, judged.root) for kernel in judged.unjudged if kernel.name in wanted)
+    nothing = () if report.kernels or unjudged or judged.change.removed else (NOTHING,)
+    return msgspec.structs.replace(
+        report,
+        kernels=(*report.kernels, *unjudged),
+        notes=(*report.notes, *judged.notes, *nothing),
+        change=judged.change,
+    )
+
+
+def _unjudged(kernel: Kernel, root: Path) -> KernelReport:
+    finding = Finding("reference-only-in-head", WHY_UNJUDGED.format(kernel.reference))
+    rung = RungResult("precheck", Outcome.SKIPPED, finding=finding)
+    path = str(kernel.path.relative_to(root))
+    return KernelReport(kernel.name, kernel.reference, kernel.backend, path, kernel.sha256(), (rung,))
+
+
+def _empty(seed: str) -> Report:
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    where = Environment(f"{platform.system()} {platform.machine()}", platform.python_version())
+    return Report(SCHEMA_VERSION, kernelci.__version__, started, 0.0, where, (), seed)

@@ -1,0 +1,247 @@
+"""The corpus of known kernels: each bad one is stopped where its card says, with a message that names the cause, and
+alone; each honest one passes. It is what `kernelci selftest` climbs with.
+
+A new kernel is a new file in tests/bad_kernels with its `[tool.kernelci.expect]` table.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from kernelci import results, selftest
+from kernelci.card import Expectation
+from kernelci.cli import cli
+from kernelci.model import KernelReport, Report
+from kernelci.reasons import Outcome
+from kernelci.selftest import ACCEPTED, MISSED, NOT_RUN, REFUSED, STOPPED, Member, Result, Score
+
+ROOT = Path(__file__).resolve().parents[2]
+MEMBERS = {member.path.stem: member for member in selftest.corpus(ROOT / "tests" / "bad_kernels")}
+BAD = [stem for stem, member in MEMBERS.items() if not member.expect.honest]
+HONEST = [stem for stem, member in MEMBERS.items() if member.expect.honest]
+# What the harness does not stop yet, or refuses at times, and why.
+OPEN = {
+    "b2_sum_of_values": "no pair of calls differs in the order of two elements only",
+    "d8_store_far_away": "a store beyond the guard zones, into the rest of the arena",
+    "m23_clean": "draw swinging: sums in another order than torch's are off by more than the gate allows",
+}
+# What the message must say, so that the reader knows the cause.
+CAUSES = {
+    "compile_error": "total is not defined",
+    "d8_store_before_the_output": "4 bytes before y were overwritten",
+    "does_not_parse": "(line ",
+    "e1_no_kernel_at_all": "launched no kernel",
+    "eats_memory": "memory",
+    "endless_native_call": "no answer within",
+    "exits_with_zero": "exit code 0",
+    "f4_markdown_in_its_message": "ValueError: </details>",
+    "illegal_access": "illegal memory access",
+    "last_k_block_skipped": "times its bound",
+    "m09_tile_of_minus_infinity": "are NaN or Inf on one side only",
+    "m19_gradient_over_the_input": "input dy",
+    "nan_in_one_element": "1 of 4096 elements",
+    "never_returns": "no answer within",
+    "no_maximum_subtracted": "output y, draw ",
+    "one_element_unwritten": "never written; first at",
+    "other_parameters": "softmax(x, y)",
+    "raises": "127 columns are no multiple of 16",
+    "returns_nothing": "returned no torch.Tensor for y",
+    "segfaults": "SIGSEGV",
+    "store_past_the_end": "4 bytes after y were overwritten",
+    "sys_exit": "exit code 0",
+    "tail_off_by_one": "times its bound",
+    "too_much_shared_memory": "bytes of shared memory needed",
+    "unknown_reference": "no reference 'sofmax'; known are capped_softmax, ",
+    "writes_an_input": "input x",
+    "wrong_dtype": "dtype float32, and float16 is declared",
+    "wrong_entry": "'soft_max'; the file defines",
+    "wrong_shape": "(4096, 1), and (1, 4096) is declared",
+}
+
+
+def _shared(
+    tmp_path_factory: pytest.TempPathFactory, name: str, members: list[Member], rungs: tuple[str, ...]
+) -> Report:
+    """One climb with these members; several test processes share it."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / name
+    with (root.parent / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (root / "out" / results.FILE_NAME).exists():
+            return results.read(root / "out")
+        report = selftest.climb(root, members, rungs=rungs)
+    assert report is not None
+    return report
+
+
+@pytest.fixture(scope="session")
+def left_out() -> dict[str, str]:
+    """Which members show nothing on this machine, and why."""
+    return selftest.reasons_not_to_run(MEMBERS.values(), selftest.gpu(), "pr")
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory, left_out: dict[str, str]) -> Report:
+    """One climb with all that this machine can show."""
+    members = [member for stem, member in MEMBERS.items() if stem not in left_out]
+    return _shared(tmp_path_factory, "corpus", members, ())
+
+
+def _of(report: Report, stem: str) -> KernelReport:
+    found = [kernel for kernel in report.kernels if Path(kernel.path).stem == stem]
+    if not found:
+        pytest.skip("nothing on this machine shows it")
+    return found[0]
+
+
+def _allow_what_is_open(result: Result) -> None:
+    if result.verdict in (MISSED, REFUSED) and result.kernel in OPEN:
+        pytest.xfail(OPEN[result.kernel])
+
+
+@pytest.mark.parametrize("stem", BAD)
+def test_bad_kernel_is_stopped_where_its_card_says(report: Report, left_out: dict[str, str], stem: str) -> None:
+    _of(report, stem)
+    result = selftest.judge(MEMBERS[stem], report, left_out)
+    _allow_what_is_open(result)
+    assert (STOPPED, "") == (result.verdict, result.detail)
+
+
+@pytest.mark.parametrize("stem", HONEST)
+def test_honest_kernel_passes(report: Report, left_out: dict[str, str], stem: str) -> None:
+    _of(report, stem)
+    result = selftest.judge(MEMBERS[stem], report, left_out)
+    _allow_what_is_open(result)
+    assert (ACCEPTED, "") == (result.verdict, result.detail)
+
+
+@pytest.mark.parametrize("stem", CAUSES)
+def test_message_names_the_cause(report: Report, stem: str) -> None:
+    stopped = _of(report, stem).stopped_at
+    assert stopped is not None
+    assert stopped.finding is not None
+    assert CAUSES[stem] in stopped.finding.message
+
+
+def test_no_bad_kernel_breaks_the_runner(report: Report) -> None:
+    assert Outcome.FAILED == report.outcome
+
+
+def test_a_process_that_is_gone_leaves_its_last_words(report: Report) -> None:
+    stopped = _of(report, "sys_exit").stopped_at
+    assert stopped is not None
+    assert stopped.finding is not None
+    assert "SystemExit: 0" in stopped.finding.log
+
+
+def test_a_compile_error_names_file_and_line(report: Report) -> None:
+    stopped = _of(report, "compile_error").stopped_at
+    assert stopped is not None
+    assert stopped.finding is not None
+    text = MEMBERS["compile_error"].path.read_text(encoding="utf-8")
+    line = text.splitlines()[stopped.finding.line - 1]
+    assert ("kernels/compile_error.py", True) == (stopped.finding.file, "total" in line)
+
+
+def test_rungs_above_the_one_that_stopped_are_skipped(report: Report) -> None:
+    kernel = _of(report, "raises")
+    assert ["FAILED", "SKIPPED"] == [rung.outcome for rung in kernel.rungs if rung.rung in ("run", "correctness")]
+
+
+@pytest.mark.slow
+def test_kernels_that_only_a_gpu_shows_compile(
+    tmp_path_factory: pytest.TempPathFactory, left_out: dict[str, str]
+) -> None:
+    members = [MEMBERS[stem] for stem in left_out]
+    if not members:
+        pytest.skip("this machine shows every member")
+    climbed = _shared(tmp_path_factory, "compiled", members, ("compile",))
+    stopped = {kernel.name: kernel.stopped_at.finding for kernel in climbed.kernels if kernel.stopped_at}
+    assert {} == stopped
+
+
+def test_every_class_is_there() -> None:
+    classes = {member.expect.class_ for member in MEMBERS.values()}
+    assert {f"A{number}" for number in (1, 2, 3, 4, 5, 6, 8, 9, 11)} <= classes
+    assert {f"B{number}" for number in range(1, 9)} | {f"C{number}" for number in range(1, 8)} <= classes
+    assert {f"D{number}" for number in range(1, 11) if number != 4} | {"E1", "E2", "E3"} <= classes
+    assert {"F1", "F3", "F4", "F5", "F6"} <= classes
+
+
+def test_every_member_has_a_class_and_a_title() -> None:
+    assert [] == [stem for stem, member in MEMBERS.items() if not (member.expect.class_ and member.expect.title)]
+
+
+def test_titles_are_not_shared() -> None:
+    titles = [member.expect.title for member in MEMBERS.values()]
+    assert [] == sorted({title for title in titles if titles.count(title) > 1})
+
+
+def _score(*verdicts: str) -> Score:
+    one = Result("kernel", "B2", "B", "caches by a checksum", "correctness FAILED wrong", STOPPED)
+    changed = [msgspec.structs.replace(one, verdict=verdict, detail=verdict) for verdict in verdicts]
+    return Score(tuple(changed), "no GPU")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ((STOPPED, ACCEPTED, NOT_RUN), 0),
+        ((STOPPED, MISSED), 1),
+        ((STOPPED, REFUSED), 1),
+        ((NOT_RUN, NOT_RUN), 3),
+        ((), 3),
+    ],
+)
+def test_exit_code(verdicts: tuple[str, ...], code: int) -> None:
+    assert code == _score(*verdicts).exit_code
+
+
+def test_table_shows_misses_and_what_was_not_run() -> None:
+    text = selftest.table(_score(STOPPED, MISSED, NOT_RUN))
+    assert "B2               1/2                       1" in text
+    assert (
+        "missed: kernel (B2)\n  caches by a checksum\n  expected: correctness FAILED wrong\n  happened: missed" in text
+    )
+    assert "not run here: not run (1)\n  kernel" in text
+
+
+def test_json_has_the_same_numbers() -> None:
+    found = json.loads(selftest.as_json(_score(STOPPED, MISSED, NOT_RUN)))
+    assert {"stopped": 1, "missed": 1, "accepted": 0, "refused": 0, "not run": 1} == found["totals"]
+    assert ["stopped", "missed", "not run"] == [result["verdict"] for result in found["results"]]
+
+
+def _member(class_: str) -> Member:
+    return Member(Path("m05_clean.py"), "triton", Expectation("run", "FAILED", class_=class_))
+
+
+@pytest.mark.parametrize(
+    ("class_", "asked", "belongs"),
+    [
+        ("A1", ("A",), True),
+        ("A1", ("A1",), True),
+        ("A11", ("A1",), False),
+        ("m05", ("m",), True),
+        ("honest", ("honest",), True),
+        ("honest", ("m05_clean",), True),
+        ("A1", (), True),
+    ],
+)
+def test_classes_select(class_: str, asked: tuple[str, ...], belongs: bool) -> None:
+    assert belongs == _member(class_).belongs(asked)
+
+
+def test_command_climbs_a_class(report: Report) -> None:
+    done = CliRunner().invoke(cli, ["selftest", "--class", "does_not_parse,wrong_entry"], standalone_mode=False)
+    assert (0, True) == (done.return_value, "total             2/2" in done.output)
+
+
+def test_unknown_class_is_a_clear_error() -> None:
+    done = CliRunner().invoke(cli, ["selftest", "--class", "Z9"], standalone_mode=False)
+    assert "no class Z9" in str(done.exception)

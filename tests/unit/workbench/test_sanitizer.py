@@ -1,0 +1,213 @@
+"""compute-sanitizer's words read, judged, and which cases it gets. The recorded outputs follow NVIDIA's documentation."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelci.errors import Verdict
+from kernelci.reasons import REASONS, Outcome
+from kernelci.reference import Case, check
+from kernelci.workbench import sanitizer
+from kernelci.workbench.protocol import Call, TensorPlace
+from kernelci.workbench.sanitizer import Inspection, choose, judge, notes
+from kernelci.workbench.sanitizer_report import FOUND, Place, Report, parse
+
+OUTPUTS = Path(__file__).parent / "sanitizer_output"
+CU = "/private/kernelci-kernel-9/softmax/past_the_end.cu"
+
+
+def _report(name: str) -> Report:
+    return parse((OUTPUTS / f"{name}.txt").read_text(encoding="utf-8"))
+
+
+def test_memcheck_finding_has_kind_place_thread_and_block() -> None:
+    found = _report("memcheck").found[0]
+    assert (
+        "Invalid __global__ read of size 4 bytes",
+        Place("softmax_row(const float *, float *, long long)", CU, 31),
+        "(1,0,0)",
+        "(2,0,0)",
+    ) == (found.kind, found.place, found.thread, found.block)
+
+
+def test_findings_of_one_kind_at_one_line_are_one() -> None:
+    assert [2, 1] == [one.count for one in _report("memcheck").found]
+
+
+def test_place_without_a_line_is_that_of_its_frame() -> None:
+    assert Place("outer()", CU, 44) == _report("memcheck").found[1].place
+
+
+def test_memcheck_finding_as_text() -> None:
+    assert (
+        "Invalid __global__ read of size 4 bytes at past_the_end.cu:31 in "
+        "softmax_row(const float *, float *, long long), thread (1,0,0) of block (2,0,0) (2 reports); Access at 0x7f71b9e01360 is out of bounds"
+        "; and is 1 bytes after the nearest allocation at 0x7f71b9e00a00 of size 2,400 bytes"
+    ) == _report("memcheck").found[0].text()
+
+
+def test_failed_call_of_the_api_is_no_finding_of_the_kernel() -> None:
+    (other,) = _report("memcheck").other
+    assert other.startswith("Program hit cudaErrorLaunchFailure")
+
+
+def test_race_names_both_lines() -> None:
+    found = _report("racecheck").found[0]
+    assert (41, 512, "and Read access at block_error.cu:51 in sumKernel(int *, int *)") == (
+        found.place.line,
+        found.count,
+        found.details[0],
+    )
+
+
+def test_hazard_within_a_warp_is_a_warning() -> None:
+    report = _report("racecheck")
+    assert ([False, True], 1) == ([one.warning for one in report.found], len(report.errors))
+
+
+def test_uninitialised_reads_in_two_notations() -> None:
+    assert [
+        Place("vectorAdd(int *)", "/home/cuda/memset_error.cu", 41),
+        Place("sum_gpu_2(const int *, int *, unsigned int)", "/home/coding/52_sum.cl", 30),
+    ] == [one.place for one in _report("initcheck").found]
+
+
+def test_copies_by_the_host_are_no_finding_of_the_kernel() -> None:
+    report = _report("initcheck")
+    assert (2, 1) == (len(report.found), len(report.other))
+
+
+def test_barrier_errors() -> None:
+    assert [
+        ("Barrier error detected. Divergent thread(s) in block", 42),
+        ("Barrier error detected. Divergent thread(s) in warp", 0),
+    ] == [(one.kind, one.place.line) for one in _report("synccheck").found]
+
+
+@pytest.mark.parametrize(
+    ("name", "total"),
+    [("memcheck", 4), ("racecheck", 1), ("initcheck", 3), ("synccheck", 2), ("clean", 0), ("refused", None)],
+)
+def test_total(name: str, total: int | None) -> None:
+    assert total == _report(name).total
+
+
+def test_summaries_of_several_processes_add_up() -> None:
+    assert 3 == parse("========= ERROR SUMMARY: 1 error\n========= ERROR SUMMARY: 2 errors\n").total
+
+
+def test_what_the_kernel_prints_is_no_finding() -> None:
+    assert Report() == parse("Invalid __global__ read of size 4 bytes\n    at f()+0x10 in a.cu:3\n")
+
+
+def test_endless_report_is_bounded() -> None:
+    record = "========= Invalid __global__ read of size {0} bytes\n=========     at f()+0x10 in a.cu:{0}\n"
+    assert FOUND == len(parse("".join(record.format(number) for number in range(10_000))).found)
+
+
+_PIECES = st.sampled_from(
+    [
+        *(line for path in sorted(OUTPUTS.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()),
+        "=========",
+        "=========     at ",
+        "=========     by thread (",
+        "========= ERROR SUMMARY: 99999999999999999999 errors",
+        "========= Error: Race reported between Write access at ",
+    ]
+)
+
+
+@given(st.lists(_PIECES | st.text(max_size=80) | st.text(max_size=60).map("========= ".__add__)))
+def test_any_text_is_read(lines: list[str]) -> None:
+    report = parse("\n".join(lines))
+    assert all(one.count > 0 and one.place.line >= 0 and len(one.text()) < 10_000 for one in report.found)
+
+
+@given(st.lists(_PIECES))
+def test_findings_are_distinct(lines: list[str]) -> None:
+    found = parse("\n".join(lines)).found
+    assert len(found) == len({(one.kind, one.place.file or one.place.symbol, one.place.line) for one in found})
+
+
+def _judged(tool: str, name: str, stopped: Verdict | None = None) -> Verdict | None:
+    return judge(Inspection(tool, _report(name), ("3x127",), stopped))
+
+
+@pytest.mark.parametrize("tool", sanitizer.TOOLS)
+def test_findings_fail_with_the_tools_reason(tool: str) -> None:
+    verdict = _judged(tool, tool)
+    assert verdict is not None
+    assert (sanitizer.TOOLS[tool], Outcome.FAILED) == (verdict.reason, REASONS[verdict.reason].outcome)
+
+
+def test_verdict_points_at_the_line() -> None:
+    verdict = _judged("memcheck", "memcheck")
+    assert verdict is not None
+    assert (CU, 31) == (verdict.file, verdict.line)
+
+
+def test_findings_weigh_more_than_the_fault_that_they_end_in() -> None:
+    verdict = _judged("memcheck", "memcheck", Verdict("gpu-fault", "CUDA error"))
+    assert verdict is not None
+    assert "sanitizer-memcheck" == verdict.reason
+
+
+def test_clean_run_passes() -> None:
+    assert None is _judged("memcheck", "clean")
+
+
+@pytest.mark.parametrize(
+    ("name", "stopped", "reason", "said"),
+    [
+        ("refused", Verdict("gpu-fault", "CUDA error 999"), "sanitizer-refused", "Device not supported"),
+        ("refused", None, "sanitizer-refused", "no conclusion"),
+        ("clean", Verdict("raised", "KeyError: 1"), "sanitizer-refused", "KeyError: 1"),
+        ("clean", Verdict("hang", "no answer within 9 s"), "sanitizer-slow", "no answer within 9 s"),
+    ],
+)
+def test_tool_that_can_not_do_its_work_is_skipped(name: str, stopped: Verdict | None, reason: str, said: str) -> None:
+    verdict = _judged("memcheck", name, stopped)
+    assert verdict is not None
+    assert (reason, Outcome.SKIPPED, True) == (verdict.reason, REASONS[reason].outcome, said in verdict.message)
+
+
+def test_race_warnings_are_told_in_notes() -> None:
+    told = notes(Inspection("racecheck", _report("racecheck"), ("3x127", "5x1")))
+    assert ("cases: 3x127, 5x1", True) == (
+        told[0],
+        told[1].startswith("warning: Potential RAW hazard at warp_error.cu:44"),
+    )
+
+
+def _call(case: Case) -> Call:
+    shape = (case.rows, case.cols)
+    place = TensorPlace(0, shape, (case.cols, 1), case.dtype)
+    return Call({}, {"x": place}, {"y": place})
+
+
+def _chosen(*cases: Case, count: int = 3) -> list[str]:
+    return [case.id for case in choose(cases, _call, lambda case: math.prod((case.rows, case.cols)), count)]
+
+
+def test_largest_small_case_comes_first() -> None:
+    small, large, huge = (check(rows=rows, cols=128, dtype="float32") for rows in (3, 999, 10**6))
+    assert [large.id, small.id] == _chosen(small, large, huge)
+
+
+def test_cases_without_elements_are_left_out() -> None:
+    assert [] == _chosen(check(rows=0, cols=128, dtype="float32"))
+
+
+def test_unlike_cases_are_preferred() -> None:
+    first = check(rows=64, cols=1024, dtype="float32")
+    twin = check(rows=63, cols=1024, dtype="float32")
+    unlike = check(rows=1, cols=3, dtype="float16")
+    assert [first.id, unlike.id] == _chosen(first, twin, unlike, count=2)
+
+
+def test_command_keeps_its_words_apart_from_the_kernels() -> None:
+    line = sanitizer.command(Path("/opt/compute-sanitizer"), "racecheck", "/report")
+    assert ("/opt/compute-sanitizer", "/report") == (line[0], line[line.index("--log-file") + 1])
