@@ -1,7 +1,7 @@
 """Times of head against base: what a benchmark row's metrics say, as one of FASTER, SLOWER, SAME, UNKNOWN. Pure.
 
-A row is a comparison where it has the metric `delta` (a fraction, head over base less one, with its interval) and `floor`
-(what is too small to matter). `time_base`, `time_head`, `roofline_base` and `roofline_head` are shown where they exist.
+A row is a comparison where it has the metric `delta` (a fraction, head over base less one, with its interval) and
+`floor` (what is too small to matter). `time_base`, `time_head`, `roofline_base` and `roofline_head` are shown if there.
 """
 
 from collections.abc import Iterator

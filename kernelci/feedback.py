@@ -1,6 +1,7 @@
-"""What an agent needs of a report: per kernel the first rung that stopped it, its smallest failing case, and what to do.
+"""What an agent needs of a report: per kernel the rung that stopped it, its smallest failing case, and what to do.
 
-The same record comes from a local report and from a pull request; messages and logs in it are the kernel's own, so untrusted.
+The same record comes from a local report and from a pull request; messages and logs in it are the kernel's own words,
+so untrusted.
 """
 
 import re
@@ -124,8 +125,8 @@ def _failure(rung: RungResult) -> Failure:
     reason = REASONS[finding.reason]
     where = row or Row(Outcome.PASSED)
     return Failure(
-        rung.rung, finding.reason, reason.title, finding.message, reason.next_step, where.case, where.target, where.draw,
-        finding.file, finding.line, _tail(finding), digest.reproduce(finding), len(bad),
+        rung.rung, finding.reason, reason.title, finding.message, reason.next_step, where.case, where.target,
+        where.draw, finding.file, finding.line, _tail(finding), digest.reproduce(finding), len(bad),
     )  # fmt: skip
 
 

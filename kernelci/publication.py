@@ -29,7 +29,7 @@ class Link(Struct, frozen=True):
 
 
 class Publication(Struct, frozen=True, kw_only=True):
-    """What GitHub itself says of the pull request and the run, and what the report means there. Trusted, but for names."""
+    """What GitHub says of the pull request and the run, and what the report means there. Trusted, but for names."""
 
     pull: int
     head_sha: str

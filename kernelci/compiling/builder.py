@@ -197,7 +197,8 @@ def call_of(reference: Reference, case: Case) -> Call:
         name: _place(tuple(value.shape), str(value.dtype)) if hasattr(value, "dtype") else value
         for name, value in inputs.items()
     }
-    return Call(dict(case.values), arguments, {name: _place(spec.shape, spec.dtype) for name, spec in outputs.items()})
+    own = {name: spec for name, spec in outputs.items() if not spec.alias}  # the others are inputs already
+    return Call(dict(case.values), arguments, {name: _place(spec.shape, spec.dtype) for name, spec in own.items()})
 
 
 def _place(shape: tuple[int, ...], dtype: str) -> TensorPlace:

@@ -90,9 +90,9 @@ class Index:
         candidates: list[Candidate] = []
         for record, database in shards:
             candidates += _candidates(asked, record, database)
-        return ranked(asked, candidates, self._rarity(asked, shards))
+        return ranked(asked, candidates, self.rarity(asked, shards))
 
-    def _rarity(self, asked: Question, shards: list[Shard]) -> dict[str, float]:
+    def rarity(self, asked: Question, shards: list[Shard]) -> dict[str, float]:
         """How much each word of the question says: the rarer in these shards, the more."""
         total = sum(record.chunks for record, _ in shards)
         every = {word for phrase in asked.phrases() for word in phrase}

@@ -15,6 +15,7 @@ from kernelci.hub.event import Run, Sha
 from kernelci.model import Report
 
 _CHUNK = 2**16
+_AGENT = {"User-Agent": "kernelci"}
 
 
 class Origin(Struct, frozen=True):
@@ -88,7 +89,11 @@ def download(client: Client, each: Artifact, into: Path, caps: limits.Caps) -> N
 
 
 def _download_once(client: Client, each: Artifact, url: str, into: Path, caps: limits.Caps) -> None:
-    head = {"Authorization": f"Bearer {client.token}", "Accept": "application/vnd.github+json", "User-Agent": "kernelci"}
+    head = {
+        "Authorization": f"Bearer {client.token}",
+        "Accept": "application/vnd.github+json",
+        "User-Agent": "kernelci",
+    }
     timeout = client.patience.timeout_s
     with requests.get(url, headers=head, allow_redirects=False, stream=True, timeout=timeout) as answer:
         _check(answer, each)
@@ -98,7 +103,7 @@ def _download_once(client: Client, each: Artifact, url: str, into: Path, caps: l
             return
     if urllib.parse.urlparse(place).scheme != urllib.parse.urlparse(client.api).scheme:
         raise HubError(f"{each.name}: GitHub names a place that is not safe to download from")
-    with requests.get(place, headers={"User-Agent": "kernelci"}, stream=True, timeout=timeout) as answer:
+    with requests.get(place, headers=_AGENT, stream=True, timeout=timeout) as answer:
         _check(answer, each)
         _save(answer, each, into, caps)
 

@@ -60,6 +60,15 @@ class Client:
         """One object. `path` is relative to the repository, or absolute with a leading slash."""
         return decoded(self._patiently("GET", path, parameters=parameters or None), kind)
 
+    def find(self, path: str, kind: type[T], **parameters: Any) -> T | None:
+        """One object, or None where it does not exist or the token may not see it."""
+        try:
+            return self.get(path, kind, **parameters)
+        except TokenError as error:
+            if isinstance(error.__cause__, GithubException) and error.__cause__.status in (403, 404):
+                return None
+            raise
+
     def pages(self, path: str, kind: type[T], key: str = "", limit: int = 5000, **parameters: Any) -> Iterator[T]:
         """All objects of a list, page by page, at most `limit`. `key` is where an answer that is no list holds it."""
         for page in range(1, limit // PER_PAGE + 1):
@@ -69,15 +78,9 @@ class Client:
             if len(found) < PER_PAGE:
                 return
 
-    def post(
-        self, path: str, body: dict[str, Any], kind: type[T], posted: Callable[[], T | None] = lambda: None
-    ) -> T:
+    def post(self, path: str, body: dict[str, Any], kind: type[T], posted: Callable[[], T | None] = lambda: None) -> T:
         """Create something; `posted` finds it where an earlier attempt has created it after all."""
-
-        def again() -> T | None:
-            return posted()
-
-        answer = self._patiently("POST", path, body, posted=again)
+        answer = self._patiently("POST", path, body, posted=posted)
         return answer if isinstance(answer, Struct) else decoded(answer, kind)  # type: ignore[return-value]
 
     def patch(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
@@ -123,14 +126,14 @@ class Client:
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        backoff = self.patience.backoff_s * 2 ** (state.attempt_number - 1)
+        backoff = self.patience.backoff_s * 2.0 ** (state.attempt_number - 1)
         if isinstance(error, GithubException) and limited(error):
             return max(self._limit_s(error), backoff)
         return min(backoff, self.patience.longest_s)
 
     def _limit_s(self, error: GithubException) -> float:
         """How long a rate limit asks us to wait."""
-        headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+        headers = _headers(error)
         if (after := headers.get("retry-after", "")).isdigit():
             return float(after)
         if headers.get("x-ratelimit-remaining") == "0" and headers.get("x-ratelimit-reset", "").isdigit():
@@ -142,7 +145,11 @@ def limited(error: GithubException) -> bool:
     """Whether a rate limit, of either kind, refused the request. Such a request was not executed."""
     if isinstance(error, RateLimitExceededException) or error.status == 429:
         return True
-    return error.status == 403 and any(name.lower() == "retry-after" for name in error.headers or {})
+    return error.status == 403 and "retry-after" in _headers(error)
+
+
+def _headers(error: GithubException) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
 
 
 def decoded(answer: Any, kind: type[T]) -> T:
@@ -169,7 +176,7 @@ def translated(error: Exception, what: str) -> KernelciError:
 
 
 def _until(error: GithubException) -> str:
-    reset = {name.lower(): value for name, value in (error.headers or {}).items()}.get("x-ratelimit-reset", "")
+    reset = _headers(error).get("x-ratelimit-reset", "")
     if not reset.isdigit() or len(reset) > 11:
         return ""
     return f" until {datetime.datetime.fromtimestamp(int(reset), datetime.UTC):%H:%M} UTC"

@@ -1,6 +1,6 @@
 """What a report means for a pull request: the check's conclusion, the sentence, and who does what next. Pure.
 
-A required check counts `neutral` and `skipped` as passed, so these are given only where nothing of the change is in doubt.
+A required check counts `neutral` and `skipped` as passed, so these are given only where the change is not in doubt.
 What the change touches comes from GitHub's own list of files, never from the report.
 """
 
@@ -18,7 +18,8 @@ from kernelci.reasons import REASONS, Outcome
 Word = Literal["success", "neutral", "skipped", "action_required", "failure"]
 State = Literal["success", "failure", "error", "pending"]
 _STATES: dict[Word, State] = {
-    "success": "success", "neutral": "success", "skipped": "success", "action_required": "failure", "failure": "failure",
+    "success": "success", "neutral": "success", "skipped": "success",
+    "action_required": "failure", "failure": "failure",
 }  # fmt: skip
 _RANKS: dict[Word, int] = {"success": 0, "skipped": 0, "neutral": 1, "action_required": 2, "failure": 3}
 _BEFORE = ("candidate-start", "reference", "no-cases")
@@ -31,12 +32,14 @@ class Conclusion(Struct, frozen=True):
     title: str
     who: str
     """Who does what next, in one sentence."""
-    state: State = "pending"
+    broken: bool = False
+    """The runner or the reference is to blame."""
     retry: bool = False
 
-    def __post_init__(self) -> None:
-        if self.state == "pending":
-            object.__setattr__(self, "state", _STATES[self.word])
+    @property
+    def state(self) -> State:
+        """Of the commit status, which has no word for neutral."""
+        return "error" if self.broken else _STATES[self.word]
 
     @property
     def rank(self) -> int:
@@ -84,7 +87,7 @@ def conclude(report: Report, change: Touched, attempt: int = 1, prefix: str = ""
     if report.outcome is Outcome.BROKEN:
         return _broken(report, attempt)
     if open_ := _open(report, change, prefix):
-        return Conclusion("action_required", open_, "A maintainer: see to it that these are judged; this is never green.")
+        return Conclusion("action_required", open_, "A maintainer: see to it that these are judged.")
     if not report.kernels:
         return Conclusion("skipped", "No kernel is touched.", "Nobody: there is nothing to judge.")
     if unknown := times(report).unknown:
@@ -115,12 +118,12 @@ def _broken(report: Report, attempt: int) -> Conclusion:
     found = digest.verdict(report)
     if not any(_started(kernel) for kernel in report.kernels):
         who = f"A maintainer: {_lower(found.next_step)} No kernel had started, so the change is not to blame."
-        return Conclusion("neutral", found.sentence, who, "error")
+        return Conclusion("neutral", found.sentence, who, broken=True)
     if attempt == 1:
         who = "Nobody yet: the run is repeated once, since a kernel was running when it broke."
-        return Conclusion("action_required", found.sentence, who, "error", retry=True)
-    who = f"A maintainer: {_lower(found.next_step)} It broke twice while kernels were running, so look at the change too."
-    return Conclusion("action_required", found.sentence, who, "error")
+        return Conclusion("action_required", found.sentence, who, broken=True, retry=True)
+    who = f"A maintainer: {_lower(found.next_step)} It broke twice with kernels running: look at the change too."
+    return Conclusion("action_required", found.sentence, who, broken=True)
 
 
 def _started(kernel: KernelReport) -> bool:
@@ -163,7 +166,6 @@ def _correct(kernel: KernelReport) -> bool:
     return found is not None and found.outcome is Outcome.PASSED
 
 
-def without_report(why: str, attempt: int = 1) -> Conclusion:
+def without_report(why: str) -> Conclusion:
     """The run left no report, or one that is refused."""
-    del attempt
-    return Conclusion("action_required", why, f"A maintainer: {_lower(REASONS['artifact-missing'].next_step)}", "error")
+    return Conclusion("action_required", why, f"A maintainer: {_lower(REASONS['artifact-missing'].next_step)}", broken=True)

@@ -1,4 +1,4 @@
-"""The pull request of a run, resolved from the event: fork runs name none, and what the run itself says is no evidence."""
+"""The pull request of a run, resolved from the event: a fork's run names none, and what a run says is no evidence."""
 
 from typing import Literal
 
@@ -70,7 +70,7 @@ def resolve(client: Client, event: RunEvent) -> Pull:
     current = [pull for pull in into if pull.head.sha == run.head_sha]
     if len(current) > 1:
         numbers = ", ".join(str(pull.number) for pull in current)
-        raise EventError(f"pull requests {numbers} have one head, and a run can't say which is meant", code="pull-request")
+        raise EventError(f"pull requests {numbers} have one head: which is meant?", code="pull-request")
     if not current:
         raise Superseded(_where(into, run))
     _check_attempt(client, run)

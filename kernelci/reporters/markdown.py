@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import msgspec
 from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 

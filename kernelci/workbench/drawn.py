@@ -10,7 +10,7 @@ The variants of a draw ask what a kernel remembers of the draw itself, or takes 
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch

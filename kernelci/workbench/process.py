@@ -241,4 +241,7 @@ def variables(private: Path, extra: Mapping[str, str]) -> dict[str, str]:
     """The environment of an untrusted process whose own files lie in `private`."""
     allowed = {name: os.environ[name] for name in ALLOWED if name in os.environ}
     own = {"HOME": str(private), "TMPDIR": str(private), "USER": "kernelci", "KERNELCI_PRIVATE": str(private)}
-    return allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(sandboxed()))} | dict(extra)
+    found = allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(sandboxed()))} | dict(extra)
+    if sandboxed():
+        found["PATH"] = sandbox.visible(found.get("PATH", ""))
+    return found

@@ -188,6 +188,13 @@ def _module_path() -> tuple[Path, ...]:
     return (*(path for path in dict.fromkeys(found) if not own.is_relative_to(path) and path != script), own)
 
 
+def visible(folders: str) -> str:
+    """Of a search path, the folders that are there inside the sandbox; then the system's own."""
+    wanted = _wanted()
+    kept = [path for path in folders.split(os.pathsep) if any(Path(path).is_relative_to(bound) for bound in wanted)]
+    return os.pathsep.join(dict.fromkeys([*kept, "/usr/local/bin", "/usr/bin", "/bin"]))
+
+
 def _open_to_all(path: Path) -> bool:
     """Whether any user can reach the path."""
     return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))

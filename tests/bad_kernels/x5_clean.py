@@ -11,7 +11,6 @@
 # class = "X5"
 # title = "the same, with barriers in their places, within its tensors"
 # gpu = true
-# tier = "full"
 # ///
 """What the others of this class should have been: all four tools have nothing to say."""
 

@@ -1,4 +1,4 @@
-"""compute-sanitizer for real: each tool finds what is planted for it, with the line, and says nothing of the clean twin."""
+"""compute-sanitizer for real: each tool finds what is planted for it, with the line, and nothing in the clean twin."""
 
 from pathlib import Path
 

@@ -168,3 +168,37 @@ def test_tensor_takes_a_torch_dtype() -> None:
 
 def test_like() -> None:
     assert "x" == like("x").name
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("mutates = ('z',)", "'z' is no input"),
+        ("independent = {'n': ('z',)}", "'z' is no input"),
+        ("layouts = {'x': ('sideways',)}", "no layout 'sideways'"),
+        ("domain = {'n': (1, 2)}", "domain must give sizes"),
+        ("budget = 3", "budget must be a Budget"),
+        ("precision = 'half'", "precision is full or low"),
+    ],
+)
+def test_a_declaration_that_means_nothing(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(ReferenceFailed) as caught:
+        _load(tmp_path, ("def cases", f"{line}\n\ndef cases"))
+    assert said in str(caught.value)
+
+
+def test_offset_stands_for_three(tmp_path: Path) -> None:
+    found = _load(tmp_path, ("def cases", "layouts = {'x': 'offset'}\n\ndef cases"))
+    assert {"x": ("offset1", "offset3", "offset7")} == found.layouts
+
+
+def test_an_output_that_is_an_input(tmp_path: Path) -> None:
+    found = _load(tmp_path, ('"y": like("x")', '"x": alias("x")'), ("import Cost", "import alias, Cost"))
+    case = found.cases()[0]
+    assert TensorSpec((3,), "float32", alias="x") == found.outputs(case, found.inputs(case, Sketch()))["x"]
+
+
+def test_an_output_with_an_inputs_name_must_be_an_alias(tmp_path: Path) -> None:
+    found = _load(tmp_path, ('"y": like("x")', '"x": like("x")'))
+    with pytest.raises(ReferenceFailed, match="x is an input too"):
+        _use(found)

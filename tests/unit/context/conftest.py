@@ -76,7 +76,7 @@ class Web:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 self.sent = 0
                 page = outer.pages.get(self.path)
                 if page is None:

@@ -1,19 +1,26 @@
-"""compute-sanitizer's words read, judged, and which cases it gets. The recorded outputs follow NVIDIA's documentation."""
+"""compute-sanitizer's words read and judged, and which cases it gets. The outputs follow NVIDIA's documentation."""
 
 import math
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import Verdict
 from kernelci.reasons import REASONS, Outcome
-from kernelci.reference import Case, check
+from kernelci.reference import Case, TensorSpec, check
 from kernelci.workbench import sanitizer
-from kernelci.workbench.protocol import Call, TensorPlace
-from kernelci.workbench.sanitizer import Inspection, choose, judge, notes
+from kernelci.workbench.drawn import Drawn
+from kernelci.workbench.oracle import Truth
+from kernelci.workbench.protocol import Call, Source, TensorPlace
+from kernelci.workbench.sanitizer import Inspection, choose, inspect, judge, notes
 from kernelci.workbench.sanitizer_report import FOUND, Place, Report, parse
+from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.single import Single
 
 OUTPUTS = Path(__file__).parent / "sanitizer_output"
 CU = "/private/kernelci-kernel-9/softmax/past_the_end.cu"
@@ -44,7 +51,8 @@ def test_place_without_a_line_is_that_of_its_frame() -> None:
 def test_memcheck_finding_as_text() -> None:
     assert (
         "Invalid __global__ read of size 4 bytes at past_the_end.cu:31 in "
-        "softmax_row(const float *, float *, long long), thread (1,0,0) of block (2,0,0) (2 reports); Access at 0x7f71b9e01360 is out of bounds"
+        "softmax_row(const float *, float *, long long), thread (1,0,0) of block (2,0,0) (2 reports)"
+        "; Access at 0x7f71b9e01360 is out of bounds"
         "; and is 1 bytes after the nearest allocation at 0x7f71b9e00a00 of size 2,400 bytes"
     ) == _report("memcheck").found[0].text()
 
@@ -180,6 +188,51 @@ def test_race_warnings_are_told_in_notes() -> None:
         told[0],
         told[1].startswith("warning: Potential RAW hazard at warp_error.cu:44"),
     )
+
+
+# Starts the process and waits for it, as the tool does; then says what the text beside it says.
+STAND_IN = """\
+import pathlib, subprocess, sys
+place = sys.argv.index("--log-file")
+start = next(number for number, word in enumerate(sys.argv) if word == sys.executable)
+subprocess.call(sys.argv[start:], close_fds=False)
+pathlib.Path(sys.argv[place + 1]).write_text(pathlib.Path(sys.argv[0]).with_suffix(".txt").read_text())
+"""
+
+
+def _opened(folder: Path, text: str) -> sanitizer.Opened:
+    """A session of a kernel behind a stand-in for the tool."""
+    tool = folder / "tool.py"
+
+    def wrap(report: str) -> list[str]:
+        return [sys.executable, "-I", *sanitizer.command(tool, "memcheck", report)]
+
+    source = Source("ours", "kernel.py", {"kernel.py": text.encode()})
+    single = Single((), lambda cache: {}, wrap=wrap, shown=(folder,))
+    return Session(single, source, "f", "triton", "cpu", Limits(60.0, 60.0, 2**33), separate=True), single
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """The folder of a stand-in for the tool, which finds what is in memcheck.txt."""
+    (tmp_path / "tool.py").write_text(STAND_IN, encoding="utf-8")
+    shutil.copy(OUTPUTS / "memcheck.txt", tmp_path / "tool.txt")
+    tmp_path.chmod(0o755)  # the sandbox's user must see what is in it
+    return tmp_path
+
+
+def test_one_run_over_two_cases(stand_in: Path) -> None:
+    outputs = {"y": TensorSpec((2,), "float32")}
+    drawn = [Drawn(check(rows=rows), {"x": torch.ones(2)}, outputs, Truth({}, {})) for rows in (1, 2)]
+    found = inspect("memcheck", lambda: _opened(stand_in, "def f(x, y):\n    y.copy_(x)\n"), drawn, 100.0)
+    assert (("1", "2"), None, 4) == (found.cases, found.stopped, found.report.total)
+
+
+def test_fault_during_a_run_is_told(stand_in: Path) -> None:
+    drawn = [Drawn(check(rows=1), {}, {}, Truth({}, {}))]
+    found = inspect("memcheck", lambda: _opened(stand_in, "def f():\n    return 1 / 0\n"), drawn, 100.0)
+    assert found.stopped is not None
+    assert ((), "raised", 4) == (found.cases, found.stopped.reason, found.report.total)
 
 
 def _call(case: Case) -> Call:

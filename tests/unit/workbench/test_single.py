@@ -88,15 +88,15 @@ def test_words_of_the_kernel_are_not_the_tools(start: MakeSession) -> None:
 
 
 def test_process_that_does_not_start_is_the_runners_fault() -> None:
-    with closing(Single((), lambda cache: {}, wrap=lambda report: ["/bin/false"])) as single:
-        with pytest.raises(RunnerBroken, match="did not start"):
-            single.fork()
+    single = Single((), lambda cache: {}, wrap=lambda report: ["/bin/false"])
+    with closing(single), pytest.raises(RunnerBroken, match="did not start"):
+        single.fork()
 
 
 def test_backend_that_is_missing_is_the_runners_fault() -> None:
-    with closing(Single(("no_such_backend",), lambda cache: {})) as single:
-        with pytest.raises(RunnerBroken, match="no_such_backend"):
-            single.fork()
+    single = Single(("no_such_backend",), lambda cache: {})
+    with closing(single), pytest.raises(RunnerBroken, match="no_such_backend"):
+        single.fork()
 
 
 @pytest.mark.skipif(not sandbox.level().sandboxed, reason="no sandbox here")

@@ -1,0 +1,69 @@
+"""A stand-in for GitHub for each test, and a client that loses no time."""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kernelci import results
+from kernelci.hub import REPORT, artifact_name
+from kernelci.hub.client import Patience
+from kernelci.hub.publish import Posted, publish
+from kernelci.model import Report
+
+HERE = Path(__file__).parent
+QUICK = Patience(attempts=4, backoff_s=0.01, longest_s=2.0, secondary_s=0.02, timeout_s=5, pace_s=0)
+
+
+@pytest.fixture(scope="session")
+def standin() -> ModuleType:
+    """The module standin.py."""
+    spec = importlib.util.spec_from_file_location("github_standin", HERE / "standin.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["github_standin"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def github(standin: ModuleType) -> Iterator[Any]:
+    """A fresh GitHub that listens."""
+    hub = standin.GitHub()
+    server = standin.serve(hub)
+    yield hub
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def post(github: Any, tmp_path: Path) -> Callable[..., Posted]:
+    """Publish an event's run against the stand-in."""
+
+    def run(event: Any, token: str = "right-token", **more: Any) -> Posted:
+        path = tmp_path / "event.json"
+        path.write_text(json.dumps(event))
+        environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_TOKEN": token, "GITHUB_API_URL": more.pop("url", github.url)}
+        return publish(tmp_path, environ=environ, patience=QUICK, **more)
+
+    return run
+
+
+@pytest.fixture
+def run_of(github: Any, standin: ModuleType) -> Callable[..., Any]:
+    """A run with a report as its artifact; the event that it sets off."""
+
+    def make(report: Report | bytes, **more: Any) -> Any:
+        event = github.start_run(standin.SHA, **more)
+        data = report if isinstance(report, bytes) else results.encode(report)
+        run = event["workflow_run"]
+        github.upload(run["id"], artifact_name(REPORT, run["run_attempt"]), standin.zipped({"results.json": data}))
+        return event
+
+    return make

@@ -1,0 +1,146 @@
+"""Several draws tried together, layouts, in-place outputs, many repeats: what a kernel keeps, refuses or changes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelci.errors import Verdict
+from kernelci.reference import Reference, TensorSpec, check, load
+from kernelci.workbench.drawn import VARIED, Drawn, make
+from kernelci.workbench.judging import judge
+from kernelci.workbench.oracle import Truth
+from kernelci.workbench.session import Session
+from kernelci.workbench.trial import Trial, digest, is_refusal, repeats, run_all, run_drawn
+
+MakeSession = Callable[..., Session]
+SOFTMAX = Path(__file__).resolve().parents[3] / "references" / "softmax.py"
+CASE = check(rows=6, cols=33, dtype="float32")
+RIGHT = "import torch\ndef f(x, y):\n    y.copy_(torch.softmax(x, -1))\n"
+BY_SUM = """
+import torch
+kept = {}
+def f(x, y):
+    key = round(float(x.view(-1)[:8].sum()), 3)
+    if key not in kept:
+        kept[key] = torch.softmax(x, -1)
+    y.copy_(kept[key])
+"""
+FIRST_ANSWER = """
+import torch
+kept = []
+def f(x, y):
+    if not kept:
+        kept.append(torch.softmax(x, -1))
+    y.copy_(kept[0])
+"""
+
+
+@pytest.fixture(scope="module")
+def softmax() -> Reference:
+    """The repository's own reference."""
+    return load(SOFTMAX)
+
+
+def _try(session: Session, reference: Reference, *draws: str) -> dict[str, bool]:
+    """Whether each draw's trial is right, both of its calls."""
+    drawn = {draw: make(reference, CASE, draw, "s", "cpu") for draw in draws}
+    found = run_all(session, drawn, "s")
+    right = {}
+    for draw, trial in found.items():
+        assert isinstance(trial, Trial)
+        answers = [trial.outputs, *([trial.again] if trial.again else [])]
+        right[draw] = all(one.passed for outputs in answers for one in judge(reference, drawn[draw], outputs))
+    return right
+
+
+DRAWS = ("normal:0", "normal:1", "tail:0", f"{VARIED}+poked.x", f"{VARIED}+permuted.rows", f"{VARIED}+alone.rows")
+
+
+def test_an_honest_kernel_is_right_everywhere(session: MakeSession, softmax: Reference) -> None:
+    assert dict.fromkeys(DRAWS, True) == _try(session(RIGHT), softmax, *DRAWS)
+
+
+def test_an_answer_kept_by_a_fingerprint(session: MakeSession, softmax: Reference) -> None:
+    assert False in _try(session(BY_SUM), softmax, VARIED, f"{VARIED}+poked.x").values()
+
+
+def test_the_first_answer_for_ever(session: MakeSession, softmax: Reference) -> None:
+    assert 1 >= sum(_try(session(FIRST_ANSWER), softmax, "normal:0", "normal:1", "tail:0").values())
+
+
+def test_a_fault_ends_it(session: MakeSession, softmax: Reference) -> None:
+    drawn = {draw: make(softmax, CASE, draw, "s", "cpu") for draw in DRAWS}
+    found = run_all(session("def f(x, y):\n    raise ValueError('no')\n"), drawn, "s")
+    assert ["raised"] == [one.reason for one in found.values() if isinstance(one, Verdict)]
+
+
+@pytest.mark.parametrize("layout", ["offset1", "offset3", "offset7", "strided", "transposed", "expanded", "padded"])
+def test_layout(session: MakeSession, softmax: Reference, layout: str) -> None:
+    seen = "def f(x, y):\n    import torch\n    assert x.data_ptr() % 4 == 0\n    y.copy_(torch.softmax(x, -1))\n"
+    assert {f"{VARIED}+{layout}.x": True} == _try(session(seen), softmax, f"{VARIED}+{layout}.x")
+
+
+@pytest.mark.parametrize(
+    ("layout", "strides", "offset"),
+    [("offset3", (33, 1), 12), ("strided", (66, 2), 0), ("transposed", (1, 6), 0), ("padded", (36, 1), 0)],
+)
+def test_layout_is_what_the_kernel_sees(
+    session: MakeSession, softmax: Reference, layout: str, strides: tuple[int, int], offset: int
+) -> None:
+    text = f"def f(x, y):\n    assert (x.stride(), x.data_ptr() % 256) == ({strides}, {offset})\n    y.fill_(0)\n"
+    run_drawn(session(text), make(softmax, CASE, f"{VARIED}+{layout}.x", "s", "cpu"))
+
+
+def test_a_layout_refused(session: MakeSession, softmax: Reference) -> None:
+    text = """
+        def f(x, y):
+            if not x.is_contiguous():
+                raise ValueError("x must be contiguous")
+    """
+    draw = f"{VARIED}+transposed.x"
+    found = run_all(session(text), {draw: make(softmax, CASE, draw, "s", "cpu")}, "s")[draw]
+    assert (True, False) == (is_refusal(draw, found), is_refusal(VARIED, found))
+
+
+def test_bytes_between_the_elements_are_guarded(session: MakeSession, softmax: Reference) -> None:
+    text = "import torch\ndef f(x, y):\n    y.fill_(0)\n    torch.as_strided(x, (1,), (1,), 33).fill_(7)\n"
+    reach = text.replace("torch.as_strided(x, (1,), (1,), 33).fill_(7)", "ctypes.memset(x.data_ptr() + 33 * 4, 7, 4)")
+    with pytest.raises(Verdict) as caught:
+        run_drawn(session("import ctypes\n" + reach), make(softmax, CASE, f"{VARIED}+padded.x", "s", "cpu"))
+    assert ("out-of-bounds", True) == (caught.value.reason, "padding" in caught.value.message)
+
+
+def _in_place(name: str = "x") -> Drawn:
+    x = torch.arange(100.0)
+    return Drawn(check(n=1), {"x": x}, {name: TensorSpec((100,), "float32", alias="x")}, Truth({}, {}))
+
+
+@pytest.mark.parametrize("name", ["x", "out"])
+def test_an_output_that_is_an_input(session: MakeSession, name: str) -> None:
+    found = run_drawn(session("def f(x):\n    x += 1\n"), _in_place(name))
+    assert (True, True) == (torch.equal(torch.arange(100.0) + 1, found.outputs[name]), found.repeated)
+
+
+def test_an_input_that_may_change(session: MakeSession) -> None:
+    spec = TensorSpec((4,), "float32")
+    drawn = Drawn(check(n=1), {"x": torch.ones(4), "w": torch.ones(4)}, {"y": spec}, Truth({}, {}), {}, ("w",))
+    run_drawn(session("def f(x, w, y):\n    y.copy_(x)\n    w.zero_()\n"), drawn)
+
+
+def test_repeats(session: MakeSession) -> None:
+    drawn = Drawn(check(n=1), {"x": torch.ones(4)}, {"y": TensorSpec((4,), "float32")}, Truth({}, {}))
+    text = "n = 0\ndef f(x, y):\n    global n\n    n += 1\n    y.fill_(n % 3)\n"
+    assert (3, 1) == (
+        len(repeats(session(text), drawn, 9)),
+        len(repeats(session("def f(x, y):\n    y.fill_(1)\n"), drawn, 9)),
+    )
+
+
+def test_digest_sees_one_bit_and_the_place() -> None:
+    ones = torch.ones(1000)
+    other, swapped = ones.clone(), torch.arange(1000.0)
+    other[500] = 1.0000001
+    turned = swapped.flip(0)
+    assert 4 == len({int(digest(values)) for values in (ones, other, swapped, turned)})
