@@ -29,7 +29,7 @@ from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import TensorPlace
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single
-from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all
+from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all, run_drawn
 from kernelci.workbench.truths import Truths
 
 # Cases of sizes that no file names, per run.
@@ -219,6 +219,15 @@ class KernelReferee:
         self._trials |= {(name, draw): trial for draw, trial in found.items()}
         faults = (draw for draw in draws if isinstance(self._trials.get((name, draw)), Verdict))
         return next((draw for draw in faults if not is_refusal(draw, self._trials[name, draw])), "")
+
+    @property
+    def configs(self) -> int:
+        """How many configurations the kernel's autotuner has, as far as calls have shown; 0: no autotuner."""
+        return self._session.configs if self._session else 0
+
+    def pinned(self, case: Case, draw: str, config: int) -> Trial:
+        """The trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
+        return run_drawn(self._running(), self.drawn(case, draw), config)
 
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
         """The distinct outputs of many calls on the same inputs. Raises Verdict."""

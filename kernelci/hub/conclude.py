@@ -168,4 +168,6 @@ def _correct(kernel: KernelReport) -> bool:
 
 def without_report(why: str) -> Conclusion:
     """The run left no report, or one that is refused."""
-    return Conclusion("action_required", why, f"A maintainer: {_lower(REASONS['artifact-missing'].next_step)}", broken=True)
+    return Conclusion(
+        "action_required", why, f"A maintainer: {_lower(REASONS['artifact-missing'].next_step)}", broken=True
+    )

@@ -37,7 +37,7 @@ SYMBOLS = {
 # Of a check's conclusion.
 CONCLUSIONS = {"success": "✅", "failure": "❌", "action_required": "✋", "neutral": "❔", "skipped": "➖"}
 STOPPED = 20  # kernels in the block of data
-_URL = re.compile(r"https?://[A-Za-z0-9.:/_%~-]{1,290}")
+_URL = re.compile(r"https?://[A-Za-z0-9.:/_%~#-]{1,290}")
 
 
 class Level(Struct, frozen=True):

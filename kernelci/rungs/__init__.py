@@ -71,6 +71,13 @@ class Referee(Protocol):
     def why_not(self, case: Case) -> Verdict | None:
         """Why a case is not run here, if it is not."""
 
+    @property
+    def configs(self) -> int:
+        """How many configurations the kernel's autotuner has, as far as calls have shown; 0: no autotuner."""
+
+    def pinned(self, case: Case, draw: str, config: int) -> Any:
+        """The Trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
+
     def trial(self, case: Case, draw: str) -> Any:
         """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
 

@@ -17,6 +17,9 @@ from kernelci.workbench.trial import bits, is_refusal
 FAULTS_BEFORE_GIVING_UP = 8
 # In the full tier: calls on the same inputs, for the largest case and for the others.
 REPEATS_LARGEST, REPEATS = 1000, 30
+# Configurations of an autotuner that are judged alone at most, each on so many cases.
+CONFIGS, CONFIG_CASES = 64, 3
+SECOND = "the second call: "
 Outputs = dict[str, torch.Tensor]
 
 
@@ -29,7 +32,33 @@ def correctness(referee: Referee) -> Findings:
         rows.append(_row_or_reason(referee, case))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:
             return Findings(rows=rows, notes=[f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"])
+    if any(row.outcome is Outcome.PASSED for row in rows):
+        rows += _configs(referee)
     return Findings(rows=rows)
+
+
+def _configs(referee: Referee) -> list[Row]:
+    """Every configuration of an autotuner alone: the one that it takes here is not the one it takes elsewhere."""
+    cases = [case for case in referee.cases() if referee.why_not(case) is None and _elements(referee, case)]
+    spread = cases[:: max(1, len(cases) // CONFIG_CASES)][:CONFIG_CASES]
+    return [
+        _config(referee, case, number)
+        for number in range(min(referee.configs, CONFIGS) if referee.configs > 1 else 0)
+        for case in spread
+    ]
+
+
+def _config(referee: Referee, case: Case, number: int) -> Row:
+    label = f"configuration {number} of the autotuner"
+    try:
+        outputs = referee.pinned(case, VARIED, number).outputs
+        row = _wrong(referee, case, VARIED, _compare(referee, case, VARIED, outputs), outputs, f"{label}: ")
+    except Verdict as verdict:
+        if verdict.reason == "shared-memory":  # an autotuner passes over a configuration that does not fit
+            return Row(Outcome.PASSED, case.id, notes=(f"{label} does not fit here: {verdict.message}",))
+        verdict.message = f"{label}: {verdict.message}"
+        row = failed(referee, verdict, case, VARIED, rung="correctness")
+    return row or Row(Outcome.PASSED, case.id, notes=(label,))
 
 
 def _row_or_reason(referee: Referee, case: Case) -> Row:
@@ -96,7 +125,7 @@ def _look(referee: Referee, case: Case, draw: str, seen: _Seen) -> Row | None:
     row = _wrong(referee, case, draw, found, trial.outputs)
     if row is None and trial.again is not None:
         seen.unlike.append(draw)
-        row = _wrong(referee, case, draw, _compare(referee, case, draw, trial.again), trial.again, "the second call: ")
+        row = _wrong(referee, case, draw, _compare(referee, case, draw, trial.again), trial.again, SECOND)
         if row is None and referee.reference.repeatable:
             raise Verdict("not-repeatable", "two calls on the same inputs gave different bits")
     if row is None:
@@ -207,7 +236,7 @@ def _diagnosis(
         text += [place.text(), neighbours(found.name, place.worst, got, oracle)]
     elif actual.numel() and not found.said:
         text.append("no single element is beyond its bound: the error is spread over all of them")
-    return [*text, *_hint(referee, case, draw, found, actual, bool(when))]
+    return [*text, *_hint(referee, case, draw, found, actual, when == SECOND)]
 
 
 def _hint(referee: Referee, case: Case, draw: str, found: Comparison, actual: torch.Tensor, second: bool) -> list[str]:

@@ -55,6 +55,7 @@ class Session:
         self._candidate: Candidate | None = None
         self.arena = Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
+        self.configs = 0  # of the longest list that an autotuner chose from
 
     def reserve(self, size: int) -> None:
         """Make the arena at least `size` bytes large; a larger one needs a fresh candidate."""
@@ -69,6 +70,7 @@ class Session:
         if not isinstance(answer, Done):
             self._drop()
             raise Verdict("refused", f"the candidate answered a call with {type(answer).__name__}")
+        self.configs = max(self.configs, answer.configs)
         return answer
 
     def _running(self) -> Candidate:

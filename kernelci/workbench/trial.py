@@ -49,9 +49,9 @@ def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mappin
     return run_drawn(session, Drawn(case, dict(inputs), dict(outputs), Truth({}, {})))
 
 
-def run_drawn(session: Session, drawn: Drawn) -> Trial:
-    """Call twice and check. Raises Verdict with the reason and place of what went wrong."""
-    slot = _Slot(session, drawn)
+def run_drawn(session: Session, drawn: Drawn, config: int | None = None) -> Trial:
+    """Call twice and check, autotuners pinned to a configuration if one is given. Raises Verdict."""
+    slot = _Slot(session, drawn, config)
     return slot.second(slot.first())
 
 
@@ -112,8 +112,9 @@ class _Called(Struct, frozen=True):
 class _Slot:
     """A slot of the arena for one case: fills it, calls, and checks what must not have changed."""
 
-    def __init__(self, session: Session, drawn: Drawn) -> None:
+    def __init__(self, session: Session, drawn: Drawn, config: int | None = None) -> None:
         self._session = session
+        self._config = config
         self._drawn = drawn
         self._inputs = {name: value for name, value in drawn.inputs.items() if isinstance(value, torch.Tensor)}
         self._outputs = drawn.outputs
@@ -147,7 +148,7 @@ class _Slot:
         for name, value in poison.items():
             _put(arena.view(plan.places[name]), value)
         self._settle()
-        done = self._session.call(_message(self._drawn, plan))
+        done = self._session.call(_message(self._drawn, plan, self._config))
         _check_returned(done, self._session.parameters, self._outputs)
         self._check_untouched(plan)
         values = {name: _copied(arena.view(plan.places[name])) for name in self._outputs}
@@ -302,7 +303,7 @@ def _spec(value: torch.Tensor) -> TensorSpec:
     return TensorSpec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def _message(drawn: Drawn, plan: Plan) -> Call:
+def _message(drawn: Drawn, plan: Plan, config: int | None) -> Call:
     arguments: dict[str, Value] = {name: plan.places.get(name, value) for name, value in drawn.inputs.items()}
     places: dict[str, TensorPlace] = {name: plan.places[name] for name, spec in drawn.outputs.items() if not spec.alias}
-    return Call(dict(drawn.case.values), arguments, places)
+    return Call(dict(drawn.case.values), arguments, places, config)

@@ -399,6 +399,7 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
 class _Handler(BaseHTTPRequestHandler):
     hub: GitHub
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet an answer: two wait for each other
 
     def _serve(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
