@@ -165,6 +165,7 @@ def selftest(classes: str, as_json: bool, tier: str) -> int:
 @click.option("--only", multiple=True, metavar="ID", help="Only this mutant, by id or number.")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many, spread over all kinds; 0: all.")
 @click.option("--seed", default="0", show_default=True, help="Chooses the mutants within the limit, and the draws.")
+@click.option("--all-draws", is_flag=True, help="In the interpreter, try survivors under all draws, as a GPU does.")
 @click.option("--budget", type=click.FloatRange(min=0), default=0.0, help="Begin no mutant after so many seconds.")
 @click.option("--list", "only_list", is_flag=True, help="List the mutants; judge none.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -15,7 +15,8 @@ from kernelci.context import places, sync
 
 def cpu() -> float:
     """Seconds of CPU of this process and of those that it waited for."""
-    return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    uses = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
 def main() -> int:
@@ -33,7 +34,8 @@ def main() -> int:
         records = places.read(places.home(root)).records
         sources = sum(record.source_bytes for record in records) / 2**20
         index = sum((places.home(root) / record.shard).stat().st_size for record in records) / 2**20
-    print(f"{sources:.0f} MiB of sources in {wall:.1f} s ({used:.1f} s of CPU); index {index:.0f} MiB, {index / sources:.2f}×")
+    print(f"{sources:.0f} MiB of sources in {wall:.1f} s ({used:.1f} s of CPU)")
+    print(f"index: {index:.0f} MiB, {index / sources:.2f} times its sources")
     return 0
 
 

@@ -7,7 +7,8 @@ from kernelci.context import chunks_text, words
 from kernelci.context.chunks import MAX_BODY, MAX_DOC, Chunk, split
 
 _PTX = re.compile(r"^// (.*;) // PTX ISA (\d+)(.*)$", re.MULTILINE)
-_BLOCK = re.compile(r"^/\*\n(// .*?)^\*/$", re.MULTILINE | re.DOTALL)
+# Each pattern stops where the next comment begins, or takes all that is left: a hostile file must not make it start over.
+_BLOCK = re.compile(r"^/\*\n(// .*\n(?:(?!\*/|/\*).*\n)*)\*/$", re.MULTILINE)
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _OPCODE = re.compile(r"^([a-z][\w.:]*)")
 _NAMED = re.compile(
@@ -16,7 +17,7 @@ _NAMED = re.compile(
 _TEMPLATE = re.compile(r"\btemplate\s*<[^{;]*?>\s*(?=[A-Za-z_])")
 _MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
 _FUNCTION = re.compile(r"\b([A-Za-z_]\w*)\s*\((?!\()")
-_NOISE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_NOISE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
 _COMMENT = re.compile(r"^\s*(?://[/!<]*|/\*[*!]?|\*/|\*)\s?", re.MULTILINE)
 _NOT_NAMES = frozenset(
     [
@@ -154,7 +155,7 @@ def _blocks(text: str, lines: list[str]) -> Iterator[tuple[int, int]]:
 
 def _symbol(block: str) -> str:
     """What the block declares: the first type, function or macro that it names."""
-    code = _NOISE.sub("", block)
+    code = _NOISE.sub("", block[:20_000])[:4_000]
     head = _TEMPLATE.sub("", code.split("{", 1)[0])
     named = _NAMED.search(head)
     names = [name for name in _FUNCTION.findall(head) if name not in _NOT_NAMES and not name.isupper()]

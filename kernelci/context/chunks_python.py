@@ -16,11 +16,13 @@ def of(path: str, text: str) -> Iterator[Chunk]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+            found = list(_of(path, ast.parse(text), text.splitlines()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        yield from chunks_text.of(path, text)
-        return
-    lines = text.splitlines()
+        found = list(chunks_text.of(path, text))
+    yield from found
+
+
+def _of(path: str, tree: ast.Module, lines: list[str]) -> Iterator[Chunk]:
     yield from _module(path, tree, lines)
     for node in _last_of_each(tree.body):
         yield from _class(node, lines) if isinstance(node, ast.ClassDef) else _function(node, lines, "", "function")

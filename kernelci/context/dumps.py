@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelci.errors import ConfigError
 
 _INSTRUCTION = re.compile(
-    r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+|@!?UPT\s+|@!?PT\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)", re.M
+    r"^[ \t]*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+|@!?UPT\s+|@!?PT\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)", re.M
 )
 MAX_BYTES = 64 * 2**20
 

@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 _DROPPED = frozenset(["script", "style", "noscript", "template", "svg", "nav", "head", "footer", "button", "iframe"])
+MAX_DEPTH = 500
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "frame"]
 )
@@ -44,7 +45,8 @@ class _Text(HTMLParser):
                 self.out.append("\n")
             return
         if self.dropped or tag in _DROPPED or _hidden(dict(attrs)):
-            self.dropped.append(tag)
+            if len(self.dropped) < MAX_DEPTH:
+                self.dropped.append(tag)
             return
         if tag in _HEADING:
             self.out.append(f"\n\n{'#' * _HEADING[tag]} ")

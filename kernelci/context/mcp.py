@@ -70,7 +70,7 @@ class Tools:
         """
         with self._lock:
             answer = self.index().search(query, dsl=dsl, limit=limit, skip=skip)
-        return telling.paged(f"{showing.NOTICE}\n{showing.answer(answer, skip, dsl)}")
+        return f"{showing.NOTICE}\n{showing.answer(answer, skip, dsl)}"
 
     def open_context(
         self,

@@ -11,7 +11,7 @@ from kernelci.context.search import Index
 from kernelci.errors import ConfigError
 
 MAX_LINES = 400
-MAX_CHARACTERS = 40_000
+MAX_CHARACTERS = 24_000
 
 
 class Page(Struct, frozen=True, kw_only=True):

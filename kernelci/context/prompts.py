@@ -38,7 +38,8 @@ def fix_correctness(kernel: Kernel) -> str:
 Make {kernel} right. Begin with `feedback` for {kernel}: the reason, the case and draw, and where the bad elements sit.
 Bad elements at the end of rows or columns: masks and tails. All wrong: layouts, strides, transposed operands. Wrong
 only for large values: accumulate in float32, subtract the maximum first. Different from run to run: a missing barrier
-or fence. `explain` with the reason's code says more. Repeat the one case with the reproduce command before you run everything.
+or fence. `explain` with the reason's code says more. Repeat the one case with the reproduce command before you run
+everything.
 
 {LOOP}"""
 

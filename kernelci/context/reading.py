@@ -47,6 +47,8 @@ def checked(path: str) -> str:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise LeftOut("path leads out of its source")
+    if any("\ud800" <= sign <= "\udfff" for sign in path):
+        raise LeftOut("path is no text")
     if _CONTROL.search(path) or "\n" in path or "\t" in path or "\r" in path or len(path) > 500:
         raise LeftOut("path has control characters or is too long")
     return str(pure)
@@ -67,7 +69,8 @@ def text_of(path: str, data: bytes, *, limit: int = MAX_FILE_BYTES, charset: str
             text = _notebook(text)
         case ".html" | ".htm":
             text = html.text(text)
-    return _CONTROL.sub("", "\n".join(map(_bounded, text.splitlines())))
+    bounded = _CONTROL.sub("", "\n".join(map(_bounded, text.splitlines())))
+    return bounded.encode(errors="replace").decode()  # JSON may hold halves of signs, which nothing can store
 
 
 def decoded(data: bytes, charset: str = "") -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from kernelci.context import places, question
-from kernelci.context.places import Record
+from kernelci.context.places import Manifest, Record
 from kernelci.context.question import Question
 from kernelci.context.ranking import Candidate, ranked
 from kernelci.errors import ConfigError
@@ -55,10 +55,7 @@ class Index:
 
     def __init__(self, root: Path) -> None:
         self.folder = places.home(root)
-        self.manifest = places.read(self.folder)
-        if not self.manifest.records:
-            raise ConfigError("nothing is indexed yet", hint="kernelci context sync")
-        self.shards = [(record, _opened(self.folder / record.shard)) for record in self.manifest.records]
+        self.manifest, self.shards = _all_opened(self.folder)
         self._known: dict[tuple[str, str], int] = {}
 
     def close(self) -> None:
@@ -107,6 +104,19 @@ class Index:
             row = database.execute("SELECT df FROM words WHERE word = ?", (word,)).fetchone()
             known = self._known[record.name, word] = row[0] if row else 0
         return known
+
+
+def _all_opened(folder: Path, tries: int = 3) -> tuple[Manifest, list[Shard]]:
+    """The manifest and its shards; read again where a sync has replaced them in between."""
+    manifest = places.read(folder)
+    if not manifest.records:
+        raise ConfigError("nothing is indexed yet", hint="kernelci context sync")
+    try:
+        return manifest, [(record, _opened(folder / record.shard)) for record in manifest.records]
+    except ConfigError:
+        if tries == 1:
+            raise
+        return _all_opened(folder, tries - 1)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

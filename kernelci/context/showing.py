@@ -21,7 +21,7 @@ def answer(found: Answer, skip: int = 0, dsl: str = "") -> str:
 
 def _result(number: int, result: Result) -> list[str]:
     version = f"{result.source} {result.version}".strip()
-    lines = [f"{number:>2}. {result.title}  [{result.kind}, {version}]"]
+    lines = [f"{number:>2}. {result.title[:200]}  [{result.kind}, {version}]"]
     lines += [f"    {result.summary}"] if result.summary else []
     return [*lines, f"    {result.open}"]
 

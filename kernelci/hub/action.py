@@ -22,7 +22,8 @@ from kernelci.hub.climbing import Request, climb, climb_change
 from kernelci.hub.merge import merge
 from kernelci.model import Report
 
-MODES = ("compile", "run", "merge", "report")
+MODES = ("compile", "run", "merge", "report", "answer")
+_POSTING = {"report": "publish", "answer": "answer"}  # verbs that hold a token, and run no code of a change
 MIB = 2**20
 _PREFIX = "KERNELCI_ACTION_"
 
@@ -183,9 +184,10 @@ def outputs(inputs: Inputs, code: int, report: Report | None) -> dict[str, str]:
 def main(environ: Mapping[str, str] = os.environ) -> int:
     """Run the action; its last step exits with the code that this writes to `exit-code`, so uploads come first."""
     inputs = read(environ)
-    if inputs.mode == "report":
-        return subprocess.run([sys.executable, "-P", "-s", "-m", "kernelci", "publish"], check=False).returncode
+    if verb := _POSTING.get(inputs.mode):
+        return subprocess.run([sys.executable, "-P", "-s", "-m", "kernelci", verb], check=False).returncode
     report, code = None, RunnerBroken.exit_code
+    os.environ |= {"TERM": "dumb", "NO_COLOR": "1"}  # a job's log shows no table that moves
     try:
         with silenced():
             report = act(inputs)

@@ -54,12 +54,13 @@ def merge(folders: tuple[Path, ...], out: Path, expect: int, incomplete: str) ->
 
 
 @click.command()
+@click.option("--source", default="", metavar="OWNER/NAME@COMMIT", help="Where kernelci comes from; else as installed.")
 @click.pass_obj
-def init(root: Path) -> int:
+def init(root: Path, source: str) -> int:
     """Write workflows, configuration, a reference and a kernel into the repository at --root."""
     from kernelci.hub.init import create
 
-    for path in create(root):
+    for path in create(root, source):
         click.echo(f"wrote {path}")
     click.echo("next: kernelci audit, then commit")
     return 0
@@ -92,4 +93,49 @@ def rehearse(root: Path, base: str, head: str, mode: Any, out: Path) -> int:
     return code
 
 
-COMMANDS: tuple[click.Command, ...] = (judge, plan, merge, init, audit, rehearse)
+@click.command()
+@click.option("--project", default="", metavar="PATH", help="The project's folder within the repository.")
+@click.option("--login", default="", help="Whose comments are ours; else the token's user, or the Actions bot.")
+@click.pass_obj
+def publish(root: Path, project: str, login: str) -> int:
+    """Post the report of a finished run: one comment, one check, one status. Runs on `workflow_run`.
+
+    Takes GITHUB_EVENT_PATH, GITHUB_TOKEN and GITHUB_API_URL. The exit code says whether it was posted: 0 posted
+    (whatever the verdict), 2 event, token or artifact can't be used, 3 superseded, 4 GitHub or the run failed.
+    """
+    from kernelci.hub.publish import publish as post
+
+    click.echo(post(root, f"{project.strip('/')}/" if project.strip("/") else "", login).text)
+    return 0
+
+
+@click.command()
+@click.argument("place", metavar="OWNER/REPO#NUMBER")
+@click.option("--wait", is_flag=True, help="Wait until there is a report, at most an hour.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as `report --format feedback` gives locally.")
+@click.option("--artifacts", type=FOLDER, help="Unpack dumps, profiles and traces of the run below this folder.")
+def feedback(place: str, wait: bool, as_json: bool, artifacts: Path | None) -> int:
+    """Say what the newest head of a pull request got, and what may be done next. Needs GITHUB_TOKEN or GH_TOKEN."""
+    from kernelci import feedback as records
+    from kernelci.hub import feedback as remote
+    from kernelci.hub.client import connect
+
+    repository, number = remote.place(place)
+    found = remote.fetch(connect(repository), number, wait, artifacts)
+    click.echo(records.encode(found) if as_json else remote.text(found), nl=not as_json)
+    return remote.exit_code(found)
+
+
+@click.command()
+@click.option("--login", default="", help="Whose comments are ours; else the token's user, or the Actions bot.")
+def answer(login: str) -> int:
+    """Carry out a `/kernelci …` comment and answer it. Runs on `issue_comment`, and checks nothing out."""
+    import os
+
+    from kernelci.hub.slash import answer as carry_out
+
+    click.echo(carry_out(os.environ, login))
+    return 0
+
+
+COMMANDS: tuple[click.Command, ...] = (judge, plan, merge, init, audit, rehearse, publish, feedback, answer)

@@ -48,7 +48,8 @@ def install(source: Path, folder: Path, extras: str, arguments: list[str]) -> Pa
 def main() -> int:
     """Read the action's inputs from the environment; exit code 4 where the installation fails."""
     source = Path(__file__).resolve().parents[2]
-    folder = Path(os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("RUNNER_TEMP") or "/tmp") / "kernelci"
+    places = ("KERNELCI_VENVS", "RUNNER_TOOL_CACHE", "RUNNER_TEMP")
+    folder = Path(next(filter(None, map(os.environ.get, places)), "/tmp")) / "kernelci"
     try:
         arguments = shlex.split(os.environ.get("KERNELCI_ACTION_PIP", ""))
         print(install(source, folder, os.environ.get("KERNELCI_ACTION_EXTRAS", ""), arguments))

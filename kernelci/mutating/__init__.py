@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from kernelci.mutating.outcomes import Result
 
 
-def select(root: Path, name: str, only: tuple[str, ...] = (), limit: int = 0, seed: str = "0") -> "Request":
+def select(
+    root: Path, name: str, only: tuple[str, ...] = (), limit: int = 0, seed: str = "0", all_draws: bool = False
+) -> "Request":
     """The mutants of one kernel that are asked for. Raises ConfigError for an unknown kernel or mutant."""
     from kernelci import catalog, config
     from kernelci.errors import ConfigError
@@ -26,7 +28,7 @@ def select(root: Path, name: str, only: tuple[str, ...] = (), limit: int = 0, se
     if kernel.card is None:
         raise ConfigError(f"{kernel.name}: {kernel.error}", code="card")
     found = mutants.mutants(kernel)
-    return mutants.Request(kernel, mutants.chosen(found, only, limit, seed), len(found), seed)
+    return mutants.Request(kernel, mutants.chosen(found, only, limit, seed), len(found), seed, all_draws)
 
 
 def judge(root: Path, request: "Request", budget_s: float = 0.0, say: Callable[[str], None] | None = None) -> "Result":

@@ -123,11 +123,11 @@ class _Climb:
     def _looked_closer(
         self, found: Judged, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]
     ) -> Judged:
-        """A survivor may be none; and the interpreter's few draws are then not enough: all of them, as on a GPU."""
+        """A survivor may be none; and if it is asked for, the interpreter tries all draws, as a GPU does."""
         fate = self._why_alive(mutant, kernel, original, unreached)
         if fate is not Fate.SURVIVED:
             return msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
-        if self._court.device.is_gpu:
+        if self._court.device.is_gpu or not self._request.all_draws:
             return found
         again = outcomes.judged(mutant, self._with_all_draws(kernel), found.diff)
         return msgspec.structs.replace(again, allclose=found.allclose, allclose_one=found.allclose_one)

@@ -52,12 +52,16 @@ class Mutant(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True):
-    """What is to be judged: some of the `known` mutants of a kernel, with the draws of a seed."""
+    """What is to be judged: some of the `known` mutants of a kernel, with the draws of a seed.
+
+    `all_draws`: in the interpreter, whose climbs have few draws, survivors climb again with all that a GPU has.
+    """
 
     kernel: Kernel
     mutants: tuple[Mutant, ...]
     known: int
     seed: str = "0"
+    all_draws: bool = False
 
 
 def mutants(kernel: Kernel) -> tuple[Mutant, ...]:

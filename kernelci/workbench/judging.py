@@ -31,4 +31,10 @@ def _judged(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor)
         reference.precision,
         reference.nan_allowed,
         reference.budget,
+        terms_of(drawn),
     )
+
+
+def terms_of(drawn: Drawn) -> int:
+    """How long a sum may be: the longest last axis of an input."""
+    return max((value.shape[-1] for value in drawn.inputs.values() if getattr(value, "ndim", 0)), default=0)

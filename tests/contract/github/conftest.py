@@ -14,6 +14,7 @@ from kernelci import results
 from kernelci.hub import REPORT, artifact_name
 from kernelci.hub.client import Patience
 from kernelci.hub.publish import Posted, publish
+from kernelci.hub.slash import answer
 from kernelci.model import Report
 
 HERE = Path(__file__).parent
@@ -23,11 +24,15 @@ QUICK = Patience(attempts=4, backoff_s=0.01, longest_s=2.0, secondary_s=0.02, ti
 @pytest.fixture(scope="session")
 def standin() -> ModuleType:
     """The module standin.py."""
-    spec = importlib.util.spec_from_file_location("github_standin", HERE / "standin.py")
+    return _loaded("standin")
+
+
+def _loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"github_{name}", HERE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["github_standin"] = module
+    sys.modules[f"github_{name}"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -67,3 +72,30 @@ def run_of(github: Any, standin: ModuleType) -> Callable[..., Any]:
         return event
 
     return make
+
+
+@pytest.fixture
+def say(github: Any, standin: ModuleType, tmp_path: Path) -> Callable[..., str]:
+    """A comment on pull request 7 by somebody, and what the answering workflow does with it."""
+
+    def comment(
+        body: str, who: str, number: int = 0, action: str = "created", pull: bool = True, url: str = "", hub: Any = None
+    ) -> str:
+        where = hub or github
+        number = number or where.say(body, who)
+        issue = {"number": 7, "user": {"login": "author"}, "pull_request": {"url": "x"} if pull else None}
+        said = {"id": number, "user": {"login": who}, "body": body}
+        event = {"action": action, "comment": said, "issue": issue, "repository": {"full_name": standin.REPOSITORY}}
+        path = tmp_path / "comment.json"
+        path.write_text(json.dumps(event))
+        token = where.token
+        environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_TOKEN": token, "GITHUB_API_URL": url or where.url}
+        return answer(environ, patience=QUICK)
+
+    return comment
+
+
+@pytest.fixture(scope="session")
+def prism() -> ModuleType:
+    """The module prism.py."""
+    return _loaded("prism")

@@ -196,7 +196,9 @@ class GitHub:
     def shown_comment(self, comment: dict[str, Any]) -> Any:
         url = f"{HTML}/{REPOSITORY}/pull/{comment['pull']}#issuecomment-{comment['id']}"
         user = self.user(comment["login"])
-        return overlaid(SHAPES["comment"], {"id": comment["id"], "body": comment["body"], "html_url": url, "user": user})
+        return overlaid(
+            SHAPES["comment"], {"id": comment["id"], "body": comment["body"], "html_url": url, "user": user}
+        )
 
     def shown_check(self, check: dict[str, Any]) -> Any:
         shown = {key: value for key, value in check.items() if key != "annotations"}

@@ -170,7 +170,9 @@ def newer_attempt(github: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [closed, moved, newer_attempt])
-def test_what_is_superseded_posts_nothing(change: Callable[[Any], None], github, standin, post, run_of, reports) -> None:
+def test_what_is_superseded_posts_nothing(
+    change: Callable[[Any], None], github, standin, post, run_of, reports
+) -> None:
     opened(github, standin)
     event = run_of(reports.one_wrong())
     change(github)
@@ -235,9 +237,7 @@ def test_a_change_of_the_judge_is_never_green(path: str, word: str, github, stan
 
 def test_a_judge_that_is_renamed_away_is_a_change_of_it(github, standin, post, run_of, reports) -> None:
     opened(github, standin)
-    github.files[7].append(
-        {"filename": "docs/x.md", "status": "renamed", "previous_filename": "references/softmax.py"}
-    )
+    github.files[7].append({"filename": "docs/x.md", "status": "renamed", "previous_filename": "references/softmax.py"})
 
     assert "action_required" == post(run_of(reports.all_green())).conclusion
 
@@ -384,7 +384,9 @@ def other_attempt(github: Any, event: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [none, expired, other_attempt])
-def test_an_artifact_that_is_missing_leaves_a_check_that_says_so(change, github, standin, post, run_of, reports) -> None:
+def test_an_artifact_that_is_missing_leaves_a_check_that_says_so(
+    change, github, standin, post, run_of, reports
+) -> None:
     opened(github, standin)
     event = run_of(reports.all_green())
     change(github, event)
@@ -483,9 +485,7 @@ def test_a_github_that_is_not_there_is_an_error(post, run_of, reports) -> None:
         post(run_of(reports.all_green()), url="http://127.0.0.1:9")
 
 
-def test_comments_that_are_not_listed_yet_are_not_made_twice_by_a_retry(
-    github, standin, post, run_of, reports
-) -> None:
+def test_comments_that_are_not_listed_yet_are_not_made_twice_by_a_retry(github, standin, post, run_of, reports) -> None:
     opened(github, standin)
     event = run_of(reports.one_wrong())
     github.fail("POST", "/comments", 504, after=True)

@@ -1,5 +1,7 @@
 """Chunks follow the structure of what they are cut from, and know their lines."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,3 +149,22 @@ def test_sections(text: str) -> None:
 def test_any_text_has_chunks_within_its_lines(text: str, path: str) -> None:
     count = len(text.splitlines()) + 1
     assert all(1 <= chunk.first <= chunk.last <= count for chunk in chunks.of(path, text))
+
+
+HOSTILE = {
+    "comments that begin and never end": ("a.h", "/*\n// x; // PTX ISA 80\n" * 60_000),
+    "comments within a line": ("a.h", "/*" * 200_000),
+    "templates that never end": ("a.h", "template <" * 100_000 + "int f();"),
+    "deep brackets": ("a.py", "x = " + "(" * 50_000),
+    "long chain": ("a.py", "class A(" + ".".join(["a"] * 20_000) + "): ...\n"),
+    "headings only": ("a.md", "# a\n" * 50_000),
+    "blank lines": ("a.h", "\n" * 500_000),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_takes_no_longer_than_its_length(name: str) -> None:
+    path, text = HOSTILE[name]
+    began = time.process_time()
+    found = sum(1 for _ in chunks.of(path, text))
+    assert (True, True) == (found <= text.count("\n") + 1, time.process_time() - began < 5.0)

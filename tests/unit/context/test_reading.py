@@ -1,6 +1,7 @@
 """Bytes of a source: what is taken, in which form, and what is left out."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,9 @@ from kernelci.context import html
 from kernelci.context.reading import MAX_FILE_BYTES, MAX_LINE, LeftOut, checked, text_of
 
 
-@pytest.mark.parametrize("path", ["../x.py", "a/../../x.py", "/etc/passwd", "", "a\nb.py", "a\x1b[31m.py", "x" * 600])
+@pytest.mark.parametrize(
+    "path", ["../x.py", "a/../../x.py", "/etc/passwd", "", "a\nb.py", "a\x1b[31m.py", "a\udcff.py", "x" * 600]
+)
 def test_path_that_leads_elsewhere_is_left_out(path: str) -> None:
     with pytest.raises(LeftOut):
         checked(path)
@@ -61,6 +64,16 @@ def test_control_characters_and_hidden_marks_are_dropped() -> None:
 def test_notebook() -> None:
     cells = [{"cell_type": "markdown", "source": ["# A"]}, {"cell_type": "code", "source": ["x = 1"]}]
     assert "# A\n\n```python\nx = 1\n```" == text_of("a.ipynb", json.dumps({"cells": cells}).encode())
+
+
+def test_halves_of_signs_are_replaced() -> None:
+    assert "a?b" == text_of("a.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "a\\ud800b"}]}')
+
+
+def test_hidden_elements_without_end_take_no_longer_than_their_length() -> None:
+    began = time.process_time()
+    html.text("<svg><p>" * 100_000 + "</p>" * 100_000)
+    assert time.process_time() - began < 10.0
 
 
 def test_broken_notebook() -> None:

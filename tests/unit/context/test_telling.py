@@ -1,5 +1,6 @@
 """Reports and dumps told to a model: what matters first, in pages of bounded size."""
 
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -46,6 +47,12 @@ def test_pages_hold_every_line_once(text: str) -> None:
 
 def test_page_past_the_end() -> None:
     assert "[nothing from line 9 on: there are 2 lines]" == telling.paged("a\nb", 9)
+
+
+def test_blank_lines_in_a_dump_take_no_longer_than_their_number(tmp_path: Path) -> None:
+    began = time.process_time()
+    assert {"k.sass": {}} == dumps.opcodes(_dump(tmp_path / "a", k="\n" * 2_000_000))
+    assert time.process_time() - began < 5.0
 
 
 def _dump(folder: Path, **files: str) -> Path:
