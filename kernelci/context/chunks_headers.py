@@ -7,7 +7,7 @@ from kernelci.context import chunks_text, words
 from kernelci.context.chunks import MAX_BODY, MAX_DOC, Chunk, split
 
 _PTX = re.compile(r"^// (.*;) // PTX ISA (\d+)(.*)$", re.MULTILINE)
-# Each pattern stops where the next comment begins, or takes all that is left: a hostile file must not make it start over.
+# Each pattern stops where the next comment begins, or takes all that is left: no file makes it start over and over.
 _BLOCK = re.compile(r"^/\*\n(// .*\n(?:(?!\*/|/\*).*\n)*)\*/$", re.MULTILINE)
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _OPCODE = re.compile(r"^([a-z][\w.:]*)")
@@ -50,7 +50,7 @@ _NOT_NAMES = frozenset(
 
 def of(path: str, text: str) -> Iterator[Chunk]:
     """The chunks of a header or a source file."""
-    if _PTX.search(text):
+    if _PTX.search(text) and _BLOCK.search(text):
         yield from _instructions(path, text)
     else:
         yield from _declarations(path, text)
@@ -96,7 +96,7 @@ def _short(opcodes: list[str]) -> str:
 def _variants(text: str, blocks: list[tuple[re.Match[str], _Wrapper]]) -> Iterator[Chunk]:
     """Neighbouring wrappers of one function together, as long as they fit into one chunk."""
     group: list[tuple[int, int, _Wrapper]] = []
-    ends = [match.start() for match, _ in blocks[1:]] + [len(text)]
+    ends = [*(match.start() for match, _ in blocks), len(text)][1:]
     line, at = 1, 0
     for (match, wrapper), end in zip(blocks, ends, strict=True):
         line, at = line + text.count("\n", at, match.start()), match.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kernelci.context import chunks, words
+from kernelci.context import chunks, chunks_text, words
 from kernelci.context.reading import LeftOut
 
 POOL_BYTES = 6 * 2**20
@@ -128,7 +128,10 @@ def _rows_of_all(texts: tuple[Text, ...]) -> list[list[Row]]:
 def rows(text: Text) -> list[Row]:
     """The chunks of a text as they are stored, and as they are indexed."""
     place = words.spaced(text.path.rpartition(".")[0])
-    return [_row(chunk, place) for chunk in chunks.of(text.path, text.text)]
+    try:
+        return [_row(chunk, place) for chunk in chunks.of(text.path, text.text)]
+    except Exception:  # one odd file costs its structure, not the whole source
+        return [_row(chunk, place) for chunk in chunks_text.of(text.path, text.text)]
 
 
 def _row(chunk: chunks.Chunk, place: str) -> Row:

@@ -74,7 +74,8 @@ def climb(root: Path, request: Request, names: Iterable[str]) -> int:
     # -P and a folder of ours: nothing that lies in the tree, or in the caller's folder, can shadow a module.
     command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(root.resolve()), request.mode]
     command += ["--out", str(request.out.resolve()), *options, "--", *names]
-    done = subprocess.run(command, cwd=request.out, check=False)
+    # The ladder's table goes to standard error: standard output is for what our caller has to say.
+    done = subprocess.run(command, cwd=request.out, stdout=2, check=False)
     if not (request.out / results.FILE_NAME).is_file():
         kind = ConfigError if done.returncode == ConfigError.exit_code else RunnerBroken
         raise kind(f"the ladder left no report (exit code {done.returncode})", hint="its own message stands above")

@@ -68,12 +68,18 @@ def init(root: Path, source: str) -> int:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@click.option("--repository", default="", metavar="OWNER/NAME", help="Its settings too; needs GITHUB_TOKEN.")
 @click.pass_obj
-def audit(root: Path, as_json: bool) -> int:
+def audit(root: Path, as_json: bool, repository: str) -> int:
     """Check the repository's workflows against the rules that keep untrusted kernels away from tokens."""
     from kernelci.hub import audit as auditing
 
     found = auditing.examine(root)
+    if repository:
+        from kernelci.hub import settings
+        from kernelci.hub.client import connect
+
+        found = settings.examine(connect(repository)) + found
     click.echo(auditing.as_json(found) if as_json else auditing.table(found))
     return auditing.exit_code(found)
 

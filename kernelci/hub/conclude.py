@@ -94,6 +94,11 @@ def conclude(report: Report, change: Touched, attempt: int = 1, prefix: str = ""
         count = len(unknown)
         text = f"Right, but {count} time{' is' if count == 1 else 's are'} UNKNOWN: neither slower nor the same."
         return Conclusion("neutral", text, "A reviewer: decide whether that is enough, or ask for `/kernelci rerun`.")
+    if slower := times(report).slower:
+        text = (
+            f"{digest.verdict(report).sentence} {len(slower)} {'case is' if len(slower) == 1 else 'cases are'} SLOWER."
+        )
+        return Conclusion("success", text, "A reviewer: decide whether what is slower may be so; it blocks nothing.")
     return Conclusion("success", digest.verdict(report).sentence, "Nobody: a reviewer can merge.")
 
 

@@ -140,7 +140,8 @@ def exit_code(found: Feedback) -> int:
 def text(found: Feedback) -> str:
     """For a terminal."""
     where = found.remote
-    lines = [f"{where.repository}#{where.pull} at {where.head_sha[:10]}: {found.state}"] if where else [str(found.state)]
+    at = f"{where.repository}#{where.pull} at {where.head_sha[:10]}: " if where else ""
+    lines = [f"{at}{found.state}"]
     if where and where.conclusion:
         lines.append(f"check: {where.conclusion}: {inert.line(where.title)}")
     lines.append(inert.line(found.sentence))

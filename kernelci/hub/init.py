@@ -22,7 +22,7 @@ _URL = re.compile(r"(?:https://|ssh://git@|git@)github\.com[:/](?P<repository>[^
 
 
 def create(root: Path, source: str = "") -> list[Path]:
-    """Write every file; their paths. `source` is OWNER/NAME@COMMIT of kernelci. Raises ConfigError, overwrites nothing."""
+    """Write every file; their paths. `source` is kernelci's OWNER/NAME@COMMIT. Overwrites nothing. Raises ConfigError."""
     from jinja2 import Environment, StrictUndefined
 
     found = _SOURCE.fullmatch(source or installed_from())
@@ -48,7 +48,9 @@ def _refuse_existing(root: Path) -> None:
         raise ConfigError(f"no folder {root}", hint="name the repository's folder with --root")
     taken = [name for name in FILES if (root / name).exists() or (root / name).is_symlink()]
     if taken:
-        raise ConfigError(f"{', '.join(taken)} already there", hint="nothing was written; move it away, or adopt by hand")
+        raise ConfigError(
+            f"{', '.join(taken)} already there", hint="nothing was written; move it away, or adopt by hand"
+        )
     blocked = [str(parent) for name in FILES for parent in Path(name).parents if _in_the_way(root / parent)]
     if blocked:
         raise ConfigError(f"{blocked[0]} is no folder of this repository", hint="nothing was written")

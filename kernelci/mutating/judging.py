@@ -139,7 +139,7 @@ class _Climb:
         return _climb(referee, self._rungs)
 
     def _why_alive(self, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]) -> Fate:
-        if mutant.function in unreached:
+        if mutant.reaches in unreached:
             return Fate.UNREACHED
         if not mutant.device:
             return Fate.SURVIVED
@@ -161,7 +161,7 @@ class _Climb:
 
     def _probes(self) -> dict[str, KernelReferee]:
         """By function, the kernel without that function's stores."""
-        functions = {mutant.function for mutant in self._request.mutants}
+        functions = {mutant.reaches for mutant in self._request.mutants}
         return {
             name: self._started(
                 project.variant(self._kernel, f"{self._kernel.name}#{name}", changed, self._place(name))

@@ -32,6 +32,7 @@ class Mutant(Struct, frozen=True, kw_only=True):
     before: str
     after: str
     device: bool
+    reaches: str
     start: int
     end: int
     new: str
@@ -117,6 +118,7 @@ def _mutant(
         before=before,
         after=after,
         device=region.device and not is_launch(node),
+        reaches=region.reaches,
         start=change.start,
         end=change.end,
         new=change.new,

@@ -18,11 +18,15 @@ _LAUNCH_KEYWORDS = ("grid", "block", "cluster")
 
 
 class Region(Struct, frozen=True):
-    """A piece of source that may be mutated: the body of a device function, or launch arithmetic of the host."""
+    """A piece of source that may be mutated: the body of a device function, or launch arithmetic of the host.
+
+    `reaches`: the device function that it is, or launches; empty where that is not known.
+    """
 
     node: Node
     function: str
     device: bool
+    reaches: str = ""
 
 
 def parse(path: Path, source: bytes) -> Node:
@@ -52,15 +56,15 @@ def regions(path: Path, root: Node) -> tuple[Region, ...]:
 def _python_regions(root: Node) -> Iterator[Region]:
     device = {text(function.child_by_field_name("name")): function for function in _device_functions(root)}
     for name, function in device.items():
-        yield Region(function.child_by_field_name("body"), name, device=True)
+        yield Region(function.child_by_field_name("body"), name, device=True, reaches=name)
     seen: set[int] = set()
     for node in walk(root):
         if node.type == "function_definition" and text(node.child_by_field_name("name")) == "grid":
             yield Region(node.child_by_field_name("body"), "grid", device=False)
-        for part in _launch_parts(node, device):
+        for part, launched in _launch_parts(node, device):
             if part.start_byte not in seen:
                 seen.add(part.start_byte)
-                yield Region(part, _enclosing(part), device=False)
+                yield Region(part, _enclosing(part), device=False, reaches=launched)
 
 
 def _device_functions(root: Node) -> Iterator[Node]:
@@ -72,17 +76,17 @@ def _device_functions(root: Node) -> Iterator[Node]:
                 yield definition
 
 
-def _launch_parts(node: Node, device: dict[str, Node]) -> Iterator[Node]:
+def _launch_parts(node: Node, device: dict[str, Node]) -> Iterator[tuple[Node, str]]:
     """`kernel[grid](…)`, `LaunchConfig(grid=…)`: the grid, or what is assigned to its name in the same function."""
     function = node.child_by_field_name("function") if node.type == "call" else None
     if function is None:
         return
     if function.type == "subscript" and text(function.child_by_field_name("value")) in device:
-        yield _resolved(function.child_by_field_name("subscript"))
+        yield _resolved(function.child_by_field_name("subscript")), text(function.child_by_field_name("value"))
     elif text(function).endswith("LaunchConfig"):
         for argument in named(node.child_by_field_name("arguments"), "keyword_argument"):
             if text(argument.child_by_field_name("name")) in _LAUNCH_KEYWORDS:
-                yield _resolved(argument.child_by_field_name("value"))
+                yield _resolved(argument.child_by_field_name("value")), ""
 
 
 def _resolved(node: Node) -> Node:

@@ -91,9 +91,14 @@ class Facts(Struct, frozen=True):
             digest.skipped(report),
             digest.notes(report),
             tuple(digest.worst_lines(table) for table in tables if digest.is_errors(table)),
-            tuple(table for table in tables if not digest.is_errors(table)),
+            tuple(table for table in tables if not digest.is_errors(table) and not _is_times(table)),
             times(report),
         )
+
+
+def _is_times(table: digest.Table) -> bool:
+    """Whether the table holds comparisons with the base, which have sections of their own."""
+    return any(cell is not None and cell.tag == "delta" for _, cells in table.lines for cell in cells)
 
 
 def render(report: Report, context: Context) -> str:

@@ -79,7 +79,7 @@ ARCHIVES: dict[str, Making] = {
     "device": beside("aux.txt"),
     "control characters": beside("a\x1b[2Jb"),
     "bidi": beside("gnp.\u202eexe"),
-    "zero": beside("a\x00b"),
+    "zero": lambda good: archive((NAME, good), ("aQb", b"x")).replace(b"aQb", b"a\0b"),
     "long name": beside("a" * 5000),
     "deep path": beside("a/" * 100 + "b"),
     "other name": only("Results.json"),

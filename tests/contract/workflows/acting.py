@@ -15,7 +15,7 @@ import pytest
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
 ACT = Path(sys.executable).parent / "act"
-NAME = "octo/kernels"
+NAME = "octo-org/kernels"
 COPIED = ("action.yml", ".github", "kernelci", "report_templates", "pyproject.toml", "README.md", "LICENSE")
 # As action.yml and the workflows install: extras, and pip's arguments.
 INSTALLED = (
@@ -24,7 +24,12 @@ INSTALLED = (
     ("github",),
     ("",),
 )
-_KEY = "import sys, pathlib; sys.path.insert(0, sys.argv[1] + '/kernelci/hub'); import installing; print(installing.key(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]))"
+_KEY = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1] + "/kernelci/hub")
+import installing
+print(installing.key(pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+"""
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -35,7 +40,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def repository(folder: Path) -> Path:
-    """A repository as octo/kernels: kernelci itself with one reference and one kernel, committed on main."""
+    """A repository as octo-org/kernels: kernelci itself with one reference and one kernel, committed on main."""
     folder.mkdir()
     for name in COPIED:
         source = REPOSITORY / name
@@ -64,12 +69,14 @@ def pull_request(folder: Path, association: str = "MEMBER", **event: Any) -> dic
     """The event of a pull request from branch `change` to main; the merge of both is checked out."""
     git(folder, "checkout", "--quiet", "--detach", "main")
     git(folder, "merge", "--quiet", "--no-ff", "--message", "merge", "change")
-    sides = {side: {"sha": git(folder, "rev-parse", ref), "ref": ref} for side, ref in (("base", "main"), ("head", "change"))}
+    sides = {
+        side: {"sha": git(folder, "rev-parse", ref), "ref": ref} for side, ref in (("base", "main"), ("head", "change"))
+    }
     return {
         "action": "opened",
         "number": 7,
         "pull_request": {"number": 7, "author_association": association, **sides},
-        "repository": {"full_name": NAME, "name": "kernels", "owner": {"login": "octo"}},
+        "repository": {"full_name": NAME, "name": "kernels", "owner": {"login": "octo-org"}},
         **event,
     }
 
@@ -91,7 +98,9 @@ class Played:
         return re.search(rf"^\[kernels/{job}[^\]]*\].*Set up job", self.log, re.MULTILINE) is not None
 
 
-def play(folder: Path, event: dict[str, Any], scratch: Path, workflow: str = "kernels.yml", **environment: str) -> Played:
+def play(
+    folder: Path, event: dict[str, Any], scratch: Path, workflow: str = "kernels.yml", **environment: str
+) -> Played:
     """Run a workflow of the repository on an event."""
     scratch.mkdir()
     (scratch / "event.json").write_text(json.dumps(event))
@@ -108,7 +117,7 @@ def play(folder: Path, event: dict[str, Any], scratch: Path, workflow: str = "ke
         str(ACT), event_name(event), "--eventpath", str(scratch / "event.json"),
         "--workflows", f".github/workflows/{workflow}", "--no-cache-server", "--concurrent-jobs", "1",
         "--artifact-server-path", str(scratch / "artifacts"), "--artifact-server-addr", "127.0.0.1",
-        "--artifact-server-port", str(_free_port()), *_actions(),
+        "--artifact-server-port", str(_free_port()), "--secret", "GITHUB_TOKEN=right-token", *_actions(),
         *(part for label in ("ubuntu-latest", "self-hosted", "gpu") for part in ("-P", f"{label}=-self-hosted")),
         *(part for name, value in values.items() for part in ("--env", f"{name}={value}")),
     ]  # fmt: skip
@@ -126,7 +135,11 @@ def event_name(event: dict[str, Any]) -> str:
 def _actions() -> list[str]:
     """Each third-party action that action.yml and the workflows use, replaced by what stands in for it here."""
     texts = [path.read_text() for path in (REPOSITORY / ".github" / "workflows").glob("*.yml")]
-    used = set(re.findall(r"uses: (actions/([a-z-]+)@[0-9a-f]{40})", "\n".join([(REPOSITORY / "action.yml").read_text(), *texts])))
+    used = set(
+        re.findall(
+            r"uses: (actions/([a-z-]+)@[0-9a-f]{40})", "\n".join([(REPOSITORY / "action.yml").read_text(), *texts])
+        )
+    )
     folders = ((full, HERE / "actions" / name) for full, name in sorted(used))
     return [part for full, folder in folders if folder.is_dir() for part in ("--local-repository", f"{full}={folder}")]
 
@@ -137,10 +150,14 @@ def _environments(folder: Path, scratch: Path) -> Path:
     git(folder, "worktree", "prune")
     git(folder, "worktree", "add", "--quiet", "--detach", str(base), "main")
     for arguments in INSTALLED:
-        found = subprocess.run(["python3", "-I", "-c", _KEY, str(base), *arguments], capture_output=True, text=True, check=True)
+        found = subprocess.run(
+            ["python3", "-I", "-c", _KEY, str(base), *arguments], capture_output=True, text=True, check=True
+        )
         python = scratch / "kernelci" / f"venv-{found.stdout.strip()}" / "bin" / "python"
         python.parent.mkdir(parents=True)
-        python.write_text(f'#!/bin/sh\nexec env PYTHONPATH={base} {sys.executable} "$@"\n')
+        python.write_text(
+            f'#!/bin/sh\nexec env PYTHONPATH={base} ${{STANDIN_API:+GITHUB_API_URL=$STANDIN_API}} {sys.executable} "$@"\n'
+        )
         python.chmod(0o755)
         (python.parents[1] / ".kernelci-installed").write_text("by a test\n")
     return scratch

@@ -46,8 +46,14 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[acting.Played, di
     ):  # fmt: skip
         (repository / name).parent.mkdir(exist_ok=True, parents=True)
         (repository / name).write_text(code)
-    (repository / "pyproject.toml").write_text('[build-system]\nrequires = []\nbuild-backend = "setup"\nbackend-path = ["."]\n')
-    (repository / "action.yml").write_text("name: x\ndescription: x\nruns:\n  using: composite\n  steps:\n    - run: touch " + str(trace) + "\n      shell: bash\n")
+    (repository / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "setup"\nbackend-path = ["."]\n'
+    )
+    (repository / "action.yml").write_text(
+        "name: x\ndescription: x\nruns:\n  using: composite\n  steps:\n    - run: touch "
+        + str(trace)
+        + "\n      shell: bash\n"
+    )
     acting.commit(repository, "change")
     event = acting.pull_request(repository)
     return acting.play(repository, event, folder / "play", KERNELCI_SEEDS="1"), event, trace

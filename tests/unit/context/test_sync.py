@@ -50,6 +50,20 @@ def _docs(root: Path, **files: str | bytes) -> None:
 # --- folders, and what all kinds share
 
 
+def test_one_odd_file_costs_its_structure_only(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(path: str, text: str) -> Any:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("kernelci.context.chunks_python.of", odd)
+    root = project(FOLDER)
+    _docs(root, a_md="# A", b_py="def tile(): ...")
+    sync.sync(root)
+    index = Index(root)
+    kinds = [result.kind for result in index.search("tile").results]
+    index.close()
+    assert ["text"] == kinds
+
+
 def test_second_sync_does_nothing(project: Project) -> None:
     root = project(FOLDER)
     _docs(root, a_md="# A\nwords")

@@ -126,6 +126,11 @@ def test_only_device_code_and_the_grid_of_python_change(tmp_path: Path) -> None:
     assert {(4, True), (10, False)} == {(mutant.line, mutant.device) for mutant in found}
 
 
+def test_a_grid_reaches_the_kernel_that_it_launches(tmp_path: Path) -> None:
+    found = mutants(_kernel(tmp_path, "kernel.py", TRITON.format(line="y = x")))
+    assert {"double"} == {mutant.reaches for mutant in found}
+
+
 def test_only_device_code_of_cuda_changes(tmp_path: Path) -> None:
     found = mutants(_kernel(tmp_path, "kernel.cu", CUDA.format(line="y[0] = x[0] + 1.0f;")))
     assert {4} == {mutant.line for mutant in found}

@@ -9,7 +9,7 @@ from kernelci.reasons import Outcome
 
 MUTANT = Mutant(
     kernel="op/name", number=1, operator="compare", function="f", file="name.py", line=3, before="<", after="<=",
-    device=True, start=0, end=1, new="<=",
+    device=True, reaches="f", start=0, end=1, new="<=",
 )  # fmt: skip
 PASSED = {"precheck": "", "compile": "", "run": "", "correctness": ""}
 OUTCOMES = {

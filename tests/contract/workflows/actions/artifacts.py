@@ -19,7 +19,9 @@ def call(method: str, **fields: Any) -> Any:
     claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     scope = next(part for part in claims["scp"].split() if part.startswith("Actions.Results:"))
     _, run, job = scope.split(":")
-    url = f"{os.environ['ACTIONS_RESULTS_URL'].rstrip('/')}/twirp/github.actions.results.api.v1.ArtifactService/{method}"
+    url = (
+        f"{os.environ['ACTIONS_RESULTS_URL'].rstrip('/')}/twirp/github.actions.results.api.v1.ArtifactService/{method}"
+    )
     body = json.dumps({"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, **fields}).encode()
     request = urllib.request.Request(
         url, body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
