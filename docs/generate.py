@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kernelci import config, results
+from kernelci import config, feedback, results
 from kernelci.reasons import REASONS
 
 DOCS = Path(__file__).parent
@@ -18,6 +18,7 @@ def pages() -> dict[str, str]:
     """Every generated page by its file name."""
     return {
         "results.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
+        "feedback.schema.json": json.dumps(feedback_schema(), indent=2, ensure_ascii=False) + "\n",
         "configuration.md": configuration(),
         "reasons.md": reasons(),
     }
@@ -27,6 +28,12 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of results.json, with its dialect and title."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "kernelci results.json"}
     return head | results.schema()
+
+
+def feedback_schema() -> dict[str, Any]:
+    """The JSON Schema of what `kernelci feedback --json` prints."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "kernelci feedback"}
+    return head | msgspec.json.schema(feedback.Feedback)
 
 
 def configuration() -> str:

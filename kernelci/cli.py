@@ -95,7 +95,7 @@ def list_(root: Path, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("folder", type=FOLDER)
-@click.option("--format", "format_", default="console", help="console, markdown, junit or json.")
+@click.option("--format", "format_", default="console", help="console, markdown, junit, json, feedback or github.")
 @click.option("--output", type=FOLDER, help="Write to this file instead of standard output.")
 @click.pass_obj
 def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
@@ -170,7 +170,7 @@ def selftest(classes: str, as_json: bool, tier: str) -> int:
 @click.option("--list", "only_list", is_flag=True, help="List the mutants; judge none.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
-def mutate(root: Path, kernel: str, only_list: bool, as_json: bool, budget: float, **options: Any) -> int:
+def mutate(root: Path, /, kernel: str, only_list: bool, as_json: bool, budget: float, **options: Any) -> int:
     """Judge wrong variants of KERNEL: those that survive show where the reference's cases are weak."""
     from kernelci import mutating
 

@@ -68,6 +68,11 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     return report
 
 
+def _dumps(plan: Plan) -> bool:
+    """Whether the machine code will be shown: disassembling takes longer than compiling a small kernel."""
+    return plan.tier != "watch" and (not plan.rungs or "dump" in plan.rungs)
+
+
 @contextlib.contextmanager
 def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
     """What all kernels of a run share; its processes end with the block."""
@@ -77,7 +82,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         catalog=catalog,
         config=config,
         device=device,
-        builder=Builder(config, sass=plan.tier != "watch", hidden=(catalog.root,)),
+        builder=Builder(config, sass=_dumps(plan), hidden=(catalog.root,)),
         zygotes={},
         truths=Truths(device.torch_name, seed),
         references={},

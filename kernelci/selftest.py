@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from kernelci import catalog, config, resources
@@ -25,8 +26,10 @@ OPTIONS: dict[str, Any] = {
     "interpreter_timeout_s": 15.0,
     "call_timeout_s": 20.0,
     "memory_bytes": 2 * 2**30,
-    "lanes": 2,
+    "targets": ("sm_90a",),
 }
+GPU_LANES = 12  # each kernel of the corpus is small, and mostly waits for its own processes
+LAST_RUNG = "correctness"  # members that are stopped no later climb no further
 GROUPS = {
     "A": "Bending the clock",
     "B": "Not doing the work again",
@@ -99,8 +102,11 @@ def run(classes: tuple[str, ...] = (), tier: str = "pr") -> Score:
         if not members:
             raise ConfigError(f"no class {', '.join(classes)}", hint=f"groups: {', '.join(filter(None, GROUPS))}")
         machine = gpu()
+        lanes = GPU_LANES if machine else 2
         left_out = reasons_not_to_run(members, machine, tier)
-        report = climb(Path(folder), [member for member in members if member.path.stem not in left_out], tier)
+        report = climb(
+            Path(folder), [member for member in members if member.path.stem not in left_out], tier, lanes=lanes
+        )
     return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU")
 
 
@@ -137,7 +143,7 @@ def _why_not(member: Member, rungs: set[str], gpu: str, tier: str) -> str:
 
 
 def climb(
-    root: Path, members: Iterable[Member], tier: str = "pr", rungs: tuple[str, ...] = (), **flags: Any
+    root: Path, members: Iterable[Member], tier: str = "pr", *, rungs: tuple[str, ...] = (), **flags: Any
 ) -> Report | None:
     """Climb in a fresh project at `root`, the honest ones last; None where there is nothing to climb with."""
     from kernelci import ladder
@@ -148,9 +154,26 @@ def climb(
     lay_out(root, members)
     options = config.load(root, {}, {**OPTIONS, "cache": str(root / "cache"), **flags})
     found = catalog.scan(root, options)
-    honest = {member.path.stem for member in members if member.expect.honest}
-    order = sorted(found.kernels, key=lambda kernel: kernel.path.stem in honest)
-    return ladder.climb(found, options, ladder.Plan(tuple(order), root / "out", rungs, tier=tier))
+    reports = []
+    for names, wanted in _groups(members, rungs):
+        order = sorted(names, key=lambda name: names[name].expect.honest)
+        kernels = tuple(kernel for name in order for kernel in found.kernels if kernel.path.stem == name)
+        reports.append(ladder.climb(found, options, ladder.Plan(kernels, root / "out", wanted, tier=tier)))
+    climbed = tuple(kernel for report in reports for kernel in report.kernels)
+    return msgspec.structs.replace(reports[0], kernels=climbed)
+
+
+def _groups(members: Iterable[Member], rungs: tuple[str, ...]) -> list[tuple[dict[str, Member], tuple[str, ...]]]:
+    """The members by stem with the rungs they climb: those stopped by correctness at the latest, and the others."""
+    from kernelci.rungs import ORDER
+
+    early = set(ORDER[: ORDER.index(LAST_RUNG) + 1])
+    groups = []
+    for wanted, is_early in (((LAST_RUNG,), True), ((), False)):
+        own = {member.path.stem: member for member in members if (member.expect.rung in early) is is_early}
+        if own:
+            groups.append((own, rungs or wanted))
+    return groups
 
 
 def lay_out(root: Path, members: Iterable[Member]) -> None:

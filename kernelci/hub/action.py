@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kernelci import reporters, results
-from kernelci.errors import ConfigError, KernelciError, RunnerBroken
+from kernelci.errors import ConfigError, KernelciError, RunnerBroken, Superseded
 from kernelci.hub import DUMPS, PART, REPORT, artifact_name
 from kernelci.hub.climbing import Request, climb, climb_change
 from kernelci.hub.merge import merge
@@ -185,7 +185,8 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
     """Run the action; its last step exits with the code that this writes to `exit-code`, so uploads come first."""
     inputs = read(environ)
     if verb := _POSTING.get(inputs.mode):
-        return subprocess.run([sys.executable, "-P", "-s", "-m", "kernelci", verb], check=False).returncode
+        code = subprocess.run([sys.executable, "-P", "-s", "-m", "kernelci", verb], check=False).returncode
+        return 0 if code == Superseded.exit_code else code  # a newer run posts; nobody has to look at this job
     report, code = None, RunnerBroken.exit_code
     os.environ |= {"TERM": "dumb", "NO_COLOR": "1"}  # a job's log shows no table that moves
     try:

@@ -31,7 +31,7 @@ _PINNED = re.compile(r"@[0-9a-f]{40}$|@sha256:[0-9a-f]{64}$")
 _SECRET = re.compile(r"\$\{\{[^}]*\bsecrets\b(?!\.GITHUB_TOKEN\b)")
 
 
-class Finding(Struct, frozen=True):
+class Fault(Struct, frozen=True):
     """One rule that a file breaks."""
 
     level: Level
@@ -41,10 +41,10 @@ class Finding(Struct, frozen=True):
     message: str
 
 
-Rule = Callable[[Workflow], Iterator[Finding]]
+Rule = Callable[[Workflow], Iterator[Fault]]
 
 
-def examine(root: Path, zizmor: str | None = None) -> list[Finding]:
+def examine(root: Path, zizmor: str | None = None) -> list[Fault]:
     """Every finding, errors first; zizmor's too where it is installed. Raises ConfigError for what is no YAML."""
     found = [each for file in workflow.read(root) for rule in RULES for each in rule(file)]
     command = zizmor if zizmor is not None else _zizmor()
@@ -53,14 +53,14 @@ def examine(root: Path, zizmor: str | None = None) -> list[Finding]:
     return sorted(set(found), key=lambda each: (each.level != "error", each.path, each.line, each.rule))
 
 
-def _privileged_checkout(file: Workflow) -> Iterator[Finding]:
+def _privileged_checkout(file: Workflow) -> Iterator[Fault]:
     for trigger in sorted(file.triggers & _PRIVILEGED):
         for _, step in file.steps:
             if _checks_out(step):
                 said = (
                     f"runs on {trigger} with a token, and checks out what a stranger wrote: anybody can run code there"
                 )
-                yield Finding("error", f"{trigger.replace('_', '-')}-checkout", file.path, step.line, said)
+                yield Fault("error", f"{trigger.replace('_', '-')}-checkout", file.path, step.line, said)
 
 
 def _checks_out(step: Step) -> bool:
@@ -69,22 +69,22 @@ def _checks_out(step: Step) -> bool:
     return bool(_FETCHES.search(step.run))
 
 
-def _unsafe_checkout(file: Workflow) -> Iterator[Finding]:
+def _unsafe_checkout(file: Workflow) -> Iterator[Fault]:
     for _, step in file.steps:
         if str(step.given.get("allow-unsafe-pr-checkout", "")).lower() not in ("", "false"):
             said = "allow-unsafe-pr-checkout switches off what keeps a pull request's code from a privileged job"
-            yield Finding("error", "allow-unsafe-pr-checkout", file.path, step.line, said)
+            yield Fault("error", "allow-unsafe-pr-checkout", file.path, step.line, said)
 
 
-def _unpinned(file: Workflow) -> Iterator[Finding]:
+def _unpinned(file: Workflow) -> Iterator[Fault]:
     places = [*((step.line, step.uses) for _, step in file.steps), *((job.line, job.uses) for job in file.jobs)]
     for line, uses in places:
         if uses and not uses.startswith(("./", "$/")) and not _PINNED.search(uses):
             said = f"{uses} is not pinned by a full commit: whoever moves the tag runs code here"
-            yield Finding("error", "unpinned-action", file.path, line, said)
+            yield Fault("error", "unpinned-action", file.path, line, said)
 
 
-def _writes(file: Workflow) -> Iterator[Finding]:
+def _writes(file: Workflow) -> Iterator[Fault]:
     """Code of a pull request runs on `pull_request`; a token that writes does not belong beside it."""
     if "pull_request" not in file.triggers:
         return
@@ -92,10 +92,10 @@ def _writes(file: Workflow) -> Iterator[Finding]:
         granted = job.permissions if job.permissions is not None else file.permissions
         if granted is None:
             said = "says nothing of permissions, so the token can do what the repository's default allows"
-            yield Finding("warning", "permissions-missing", file.path, job.line, f"job {job.name} {said}")
+            yield Fault("warning", "permissions-missing", file.path, job.line, f"job {job.name} {said}")
         elif _can_write(granted):
             said = "has a token that writes, in a workflow that runs what a pull request brings"
-            yield Finding("error", "write-token-beside-untrusted-code", file.path, job.line, f"job {job.name} {said}")
+            yield Fault("error", "write-token-beside-untrusted-code", file.path, job.line, f"job {job.name} {said}")
 
 
 def _can_write(granted: Any) -> bool:
@@ -104,41 +104,41 @@ def _can_write(granted: Any) -> bool:
     return bool(granted == "write-all")
 
 
-def _secrets(file: Workflow) -> Iterator[Finding]:
+def _secrets(file: Workflow) -> Iterator[Fault]:
     if "pull_request" not in file.triggers:
         return
     said = "hands a secret to a workflow that runs what a pull request brings"
     for number, line in enumerate(file.text.splitlines(), start=1):
         if _SECRET.search(line.partition(" #")[0]):
-            yield Finding("error", "secret-beside-untrusted-code", file.path, number, said)
+            yield Fault("error", "secret-beside-untrusted-code", file.path, number, said)
     for job in file.jobs:
         if job.secrets == "inherit":
-            yield Finding("error", "secret-beside-untrusted-code", file.path, job.line, f"job {job.name} {said}")
+            yield Fault("error", "secret-beside-untrusted-code", file.path, job.line, f"job {job.name} {said}")
 
 
-def _persistent(file: Workflow) -> Iterator[Finding]:
+def _persistent(file: Workflow) -> Iterator[Fault]:
     if not file.triggers & {"pull_request", "pull_request_target"}:
         return
     for job in file.jobs:
         if any("self-hosted" in label for label in job.runs_on) and not any("ephemeral" in x for x in job.runs_on):
             said = "is on a self-hosted runner not labelled `ephemeral`: the next job finds what a pull request leaves"
-            yield Finding("warning", "persistent-runner", file.path, job.line, f"job {job.name} {said}")
+            yield Fault("warning", "persistent-runner", file.path, job.line, f"job {job.name} {said}")
 
 
-def _injection(file: Workflow) -> Iterator[Finding]:
+def _injection(file: Workflow) -> Iterator[Fault]:
     for _, step in file.steps:
         for text in (step.run, str(step.given.get("script", "")) if "github-script" in step.uses else ""):
             if match := _STRANGERS.search(text):
                 said = f"{match.group()[:80]}… stands in a script, where its text is code: pass it through `env`"
-                yield Finding("error", "script-injection", file.path, step.line, said)
+                yield Fault("error", "script-injection", file.path, step.line, said)
 
 
-def _credentials(file: Workflow) -> Iterator[Finding]:
+def _credentials(file: Workflow) -> Iterator[Fault]:
     for _, step in file.steps:
         kept = str(step.given.get("persist-credentials", "true")).lower() != "false"
         if step.uses.startswith("actions/checkout@") and kept and file.triggers & {"pull_request", *_PRIVILEGED}:
             said = "leaves the token in .git/config, where later steps can read it: persist-credentials: false"
-            yield Finding("warning", "persisted-credentials", file.path, step.line, said)
+            yield Fault("warning", "persisted-credentials", file.path, step.line, said)
 
 
 RULES: tuple[Rule, ...] = (
@@ -151,7 +151,7 @@ def _zizmor() -> str:
     return str(beside) if beside.is_file() else shutil.which("zizmor") or ""
 
 
-def from_zizmor(root: Path, command: str) -> list[Finding]:
+def from_zizmor(root: Path, command: str) -> list[Fault]:
     """zizmor's findings of medium severity and above. One that can't be had is a finding itself."""
     asked = [
         command,
@@ -170,20 +170,20 @@ def from_zizmor(root: Path, command: str) -> list[Finding]:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         every = None
     if every is None:
-        return [Finding("warning", "zizmor", ".github", 0, "zizmor is installed, and did not answer")]
+        return [Fault("warning", "zizmor", ".github", 0, "zizmor is installed, and did not answer")]
     return [_translated(each, root) for each in every if not each.get("ignored")]
 
 
-def _translated(each: dict[str, Any], root: Path) -> Finding:
+def _translated(each: dict[str, Any], root: Path) -> Fault:
     places = each["locations"]
     primary = next((place for place in places if place["symbolic"]["kind"] == "Primary"), places[0])
     path = str(next(iter(primary["symbolic"]["key"].values()))["verbatim_path"])
     level: Level = "error" if each["determinations"]["severity"] == "High" else "warning"
     line = int(primary["concrete"]["location"]["start_point"]["row"]) + 1
-    return Finding(level, f"zizmor/{each['ident']}", path.removeprefix(f"{root}/"), line, str(each["desc"]))
+    return Fault(level, f"zizmor/{each['ident']}", path.removeprefix(f"{root}/"), line, str(each["desc"]))
 
 
-def table(found: list[Finding]) -> str:
+def table(found: list[Fault]) -> str:
     """The findings as lines, as compilers write them."""
     if not found:
         return "no findings"
@@ -192,11 +192,11 @@ def table(found: list[Finding]) -> str:
     return "\n".join([*lines, f"{errors} errors, {len(found) - errors} warnings"])
 
 
-def as_json(found: list[Finding]) -> str:
+def as_json(found: list[Fault]) -> str:
     """The findings as a JSON array."""
     return msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
 
 
-def exit_code(found: list[Finding]) -> int:
+def exit_code(found: list[Fault]) -> int:
     """1 where a rule is broken; warnings alone pass."""
     return 1 if any(each.level == "error" for each in found) else 0

@@ -13,6 +13,7 @@ from kernelci.model import Report
 from kernelci.reasons import REASONS, Outcome
 
 NAME = "kernelci"
+ACCEPTED = "Accepted by"
 
 
 class Output(Struct, frozen=True):
@@ -72,6 +73,11 @@ def finish(client: Client, check: Check, found: Conclusion, page: str, annotatio
     if annotations and not check.output.annotations_count:
         output["annotations"] = annotations[: limits.ANNOTATIONS_PER_CALL]
     client.patch(f"check-runs/{check.id}", {"status": "completed", "conclusion": found.word, "output": output}, Check)
+
+
+def is_accepted(check: Check) -> bool:
+    """Whether somebody has accepted what this attempt found: publishing it again does not take that back."""
+    return check.conclusion == "success" and (check.output.title or "").startswith(ACCEPTED)
 
 
 def visible(page: str) -> str:

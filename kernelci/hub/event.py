@@ -12,7 +12,8 @@ from kernelci.errors import EventError
 from kernelci.hub.limits import EVENT_BYTES
 
 Sha = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}$")]
-FullName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")]
+FULL_NAME = r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}"
+FullName = Annotated[str, Meta(pattern=f"^{FULL_NAME}$")]
 Id = Annotated[int, Meta(ge=1, le=2**53)]
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ def load(environ: Mapping[str, str] | None = None) -> Any:
         return msgspec.json.decode(data)
     except OSError as error:
         raise EventError(f"can't read the event: {error.strerror} ({name})") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise EventError(f"{name} is no event: {error}") from error
 
 

@@ -16,10 +16,11 @@ from kernelci.errors import ArtifactMissing, ConfigError, ReportError
 from kernelci.feedback import Feedback, Remote
 from kernelci.hub import REPORT, artifact, checks, limits, unpack
 from kernelci.hub.client import Client
-from kernelci.hub.event import Run
+from kernelci.hub.event import FULL_NAME, Run
 from kernelci.hub.pull import Pull
 
-_PLACE = re.compile(r"([A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100})#([0-9]{1,9})")
+_NAME = re.compile(FULL_NAME)
+_PLACE = re.compile(r"([^#]+)#([0-9]{1,9})")
 _KEY = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})")
 POLL_S = 10.0
 TIMEOUT_S = 3600.0
@@ -37,7 +38,7 @@ class Found(Struct, frozen=True):
 def place(text: str) -> tuple[str, int]:
     """`OWNER/REPO#N` in its parts. Raises ConfigError."""
     match = _PLACE.fullmatch(text)
-    if match is None:
+    if match is None or not _NAME.fullmatch(match.group(1)):
         raise ConfigError(f"{text[:100]!r} names no pull request", hint="write OWNER/REPO#NUMBER")
     return match.group(1), int(match.group(2))
 

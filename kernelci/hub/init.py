@@ -22,7 +22,7 @@ _URL = re.compile(r"(?:https://|ssh://git@|git@)github\.com[:/](?P<repository>[^
 
 
 def create(root: Path, source: str = "") -> list[Path]:
-    """Write every file; their paths. `source` is kernelci's OWNER/NAME@COMMIT. Overwrites nothing. Raises ConfigError."""
+    """Write all files; their paths. `source`: kernelci's OWNER/NAME@COMMIT. Raises ConfigError; overwrites nothing."""
     from jinja2 import Environment, StrictUndefined
 
     found = _SOURCE.fullmatch(source or installed_from())

@@ -133,8 +133,7 @@ def _overlay(repository: Repository, branch: dict[str, Entry], touched: list[Tou
     """The head's kernels over the base's: only regular files. What was left out is noted."""
     notes, kept = [], {}
     for each in touched:
-        place = _place(into, each.path)
-        place.unlink(missing_ok=True)
+        _make_room(into, each.path)
         entry = branch.get(each.path)
         if entry is not None and entry.is_regular:
             kept[each.path] = entry
@@ -144,6 +143,16 @@ def _overlay(repository: Repository, branch: dict[str, Entry], touched: list[Tou
     for path, content in zip(kept, repository.contents(list(kept.values())), strict=True):
         (into / path).write_bytes(content)
     return tuple(notes[:50])
+
+
+def _make_room(into: Path, path: str) -> None:
+    """Nothing lies where the head's file is to go. Raises ConfigError where the base has a folder there."""
+    try:
+        _place(into, path).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} does not fit the base: {error.strerror}", hint="bring the branch up to date", code="git"
+        ) from error
 
 
 def _check_size(files: dict[str, Entry]) -> None:

@@ -43,11 +43,12 @@ def shards(kernels: Sequence[str], count: int, known: Mapping[str, float]) -> li
         raise ConfigError(f"{count} shards", hint=f"between 1 and {MAX_SHARDS}")
     usual = statistics.median([known[name] for name in kernels if name in known] or [UNKNOWN_S])
     order = sorted(kernels, key=lambda name: (-known.get(name, usual), name))
-    heap: list[tuple[float, int, list[str]]] = [(0.0, index, []) for index in range(min(count, len(order)))]
+    # Of shards with equally much to do the one with fewer kernels comes first, so that none stays empty.
+    heap: list[tuple[float, int, int, list[str]]] = [(0.0, 0, index, []) for index in range(min(count, len(order)))]
     for name in order:
-        seconds, index, names = heapq.heappop(heap)
-        heapq.heappush(heap, (seconds + known.get(name, usual), index, [*names, name]))
-    return [(sorted(names), seconds) for seconds, _, names in sorted(heap, key=lambda shard: shard[1])]
+        seconds, length, index, names = heapq.heappop(heap)
+        heapq.heappush(heap, (seconds + known.get(name, usual), length + 1, index, [*names, name]))
+    return [(sorted(names), seconds) for seconds, _, _, names in sorted(heap, key=lambda shard: shard[2])]
 
 
 def matrix(kernels: Sequence[str], count: int, earlier: Report | None = None, seed: str = "") -> dict[str, Any]:

@@ -103,8 +103,9 @@ def _post(
     where = _publication(scene, change, found, listed)
     page = markdown.render(report, Context(root=scene.root, publication=where))
     comment = sticky.put(scene.client, scene.login or sticky.identity(scene.client), page)
-    checks.finish(scene.client, check, found, page, checks.annotations(report, paths, scene.prefix))
-    checks.status(scene.client, scene.pull.head.sha, found.state, found.title, comment.html_url)
+    if not checks.is_accepted(check):
+        checks.finish(scene.client, check, found, page, checks.annotations(report, paths, scene.prefix))
+        checks.status(scene.client, scene.pull.head.sha, found.state, found.title, comment.html_url)
     return Posted(scene.pull.number, found.word, found.title, comment.html_url)
 
 

@@ -195,7 +195,7 @@ def _accept(
         raise Refused("Whoever opened the pull request can't accept it.")
     check, run = _judged(client, pull)
     _check_acceptable(client, pull, check, run, login)
-    title = f"Accepted by {who} at {commit}: {reason}"
+    title = f"{checks.ACCEPTED} {who} at {commit}: {reason}"
     output = {"title": inert.line(title, 250), "summary": f"{inert.prose(title)}\n"}
     body = {"status": "completed", "conclusion": "success", "output": output}
     client.patch(f"check-runs/{check.id}", body, checks.Check)

@@ -59,6 +59,8 @@ def put(client: Client, login: str, page: str) -> Comment:
     newest = before[-1] if before else None
     _check_newer(newest, block)
     current = _put(client, login, page, block, newest)
+    if newest is None or current.id != newest.id:
+        before = own(client, block.pull, login)  # a list can lag behind: what was there all along shows up by now
     for each in (each for each in before if each.id != current.id):
         _retire(client, each, current, block)
     return current

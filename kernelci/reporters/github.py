@@ -30,7 +30,7 @@ def _ranked(report: Report) -> Iterator[str]:
     for stop in digest.stops(report):
         if stop.kernel.name not in seen:  # the first failing line of each kernel; the rest is in the summary
             seen.add(stop.kernel.name)
-            file, line = stop.finding.file, stop.finding.line
+            file, line = inert.line(stop.finding.file), stop.finding.line
             title = f"{stop.kernel.name} at {stop.rung.rung}: {REASONS[stop.finding.reason].title}"
             yield _command("error", file or stop.kernel.path, line, title, inert.head(stop.finding.message, _LINES))
     for each in change.judge if change is not None else ():

@@ -4,6 +4,7 @@ Both come from report_templates/. Every value that a template prints is escaped 
 made it. A page over its size limit is made again with less in it, the least important first; no bytes are ever cut.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -159,7 +160,14 @@ def link(text: str, url: str) -> inert.Safe:
 
 
 def _template(page: str, root: Path | None) -> jinja2.Template:
-    folders = resources.template_folders(root)
+    try:
+        return _environment(resources.template_folders(root)).get_template(f"{page}.md.j2")
+    except jinja2.TemplateError as error:
+        raise _wrong(error) from error
+
+
+@functools.cache
+def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
     environment = SandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
@@ -186,10 +194,7 @@ def _template(page: str, root: Path | None) -> jinja2.Template:
         "link": link,
         "size": lambda count: units.value(count, Unit.BYTES),
     }
-    try:
-        return environment.get_template(f"{page}.md.j2")
-    except jinja2.TemplateError as error:
-        raise _wrong(error) from error
+    return environment
 
 
 def _finalize(value: Any) -> str:

@@ -244,6 +244,7 @@ def _hint(referee: Referee, case: Case, draw: str, found: Comparison, actual: to
     kind, of = split(draw)[1:]
     hints = {
         "poked": f"one element of {of} differs from the draw {VARIED}: is an answer kept by a fingerprint?",
+        "swapped": f"two elements of {of} have changed places since the draw {VARIED}: is an answer kept by a sum?",
         "alone": f"it is right for all of {of} at once: does it take something from a neighbour?",
         "permuted": f"the same entries of {of} in another order",
     }

@@ -59,6 +59,7 @@ class Arena:
         self.device = device
         self.size = _aligned(size)
         self.handle = b""
+        self._kept: torch.Tensor | None = None  # what the arena should hold, but for the outputs
         self.fd: int | None = None
         if device == "cpu":
             self.fd = os.memfd_create("kernelci-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -75,6 +76,26 @@ class Arena:
     def view(self, place: TensorPlace) -> torch.Tensor:
         """The tensor at a place."""
         return self._memory.view(place)
+
+    def remember(self, begin: int, end: int) -> None:
+        """Keep what lies in [begin, end) now, out of the candidate's reach. The first time, fill the rest at random."""
+        if self._kept is None:
+            self._kept = torch.randint(256, (self.size,), dtype=torch.uint8, device=self.device)
+            self._kept[begin:end].copy_(self.raw(begin, end))
+            self.raw(0, self.size).copy_(self._kept)
+        self._kept[begin:end].copy_(self.raw(begin, end))
+
+    def touched(self, begin: int, end: int) -> torch.Tensor:
+        """Whether [begin, end) is no longer as it was remembered: a boolean where the memory lies."""
+        if self._kept is None:
+            return torch.zeros((), dtype=torch.bool, device=self.device)
+        if self.device == "cpu":
+            return torch.tensor(not torch.equal(self.raw(begin, end), self._kept[begin:end]))
+        return (self.raw(begin, end) != self._kept[begin:end]).any()
+
+    def forget(self) -> None:
+        """Take the memory as it now is for how it should be."""
+        self._kept = None
 
     def raw(self, begin: int, end: int) -> torch.Tensor:
         """The bytes [begin, end) as a uint8 tensor."""

@@ -3,12 +3,13 @@
 A draw's name is `family:number`, or that and a variant of it, `family:number+variant.name`:
 
 * a layout of an input (`offset3.x`, `transposed.x`): the same values, placed otherwise,
-* `poked.x`: one element of x far away has another value, and nothing else,
+* `poked.x`: one element of x far away has another value, and nothing else; `swapped.x`: two have changed places,
 * `alone.rows`: the first entry along the size `rows`, alone; `permuted.rows`: its entries in another order.
 
 The variants of a draw ask what a kernel remembers of the draw itself, or takes from a neighbour.
 """
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -65,6 +66,8 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
         inputs[of] = inputs[of][:1].expand(inputs[of].shape).contiguous()
     elif kind == "poked":
         inputs[of] = _poked(inputs[of], f"{seed}/{case.id}/{name}")
+    elif kind == "swapped":
+        inputs[of] = _swapped(inputs[of])
     elif kind == "alone":
         case = case.with_value(of, 1)
         inputs |= {one: inputs[one][:1].contiguous() for one in reference.independent[of]}
@@ -99,12 +102,24 @@ def _poked(values: torch.Tensor, seed: str) -> torch.Tensor:
     return poked
 
 
+def _swapped(values: torch.Tensor) -> torch.Tensor:
+    """The first element and the last one that differs from it change places: every sum over all stays as it was."""
+    swapped = values.clone()
+    flat = swapped.view(torch.uint8).view(-1) if swapped.dtype.itemsize == 1 else swapped.view(-1)
+    others = (flat != flat[0]).nonzero()
+    if len(others):
+        at = int(others[-1])
+        flat[0], flat[at] = flat[at].clone(), flat[0].clone()
+    return swapped
+
+
 def variants(reference: Reference, case: Case) -> tuple[str, ...]:
     """All that a case's inputs allow: each input poked, each declared layout that fits, batches alone and permuted."""
     inputs: dict[str, Any] = reference.inputs(case, Sketch())
     shapes = {name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")}
     placed = {name: spec.shape for name, spec in reference.outputs(case, inputs).items()} | shapes
     found = [f"poked.{name}" for name, shape in shapes.items() if 0 not in shape]
+    found += [f"swapped.{name}" for name, shape in shapes.items() if math.prod(shape) > 1]
     for size, names in reference.independent.items():
         if all(name in shapes and shapes[name][0] > 1 and 0 not in shapes[name] for name in names):
             found += [f"alone.{size}", f"permuted.{size}"]

@@ -9,7 +9,7 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused, Source
 
-ARENA_BYTES = 64 * 2**20  # grown on demand
+ARENA_BYTES = 16 * 2**20  # grown on demand; all of it is compared after each call
 
 
 class Limits:

@@ -147,6 +147,7 @@ class _Slot:
         arena.raw(plan.base, plan.end).copy_(self._filled(plan))
         for name, value in poison.items():
             _put(arena.view(plan.places[name]), value)
+        arena.remember(plan.base, plan.end)
         self._settle()
         done = self._session.call(_message(self._drawn, plan, self._config))
         _check_returned(done, self._session.parameters, self._outputs)
@@ -168,14 +169,16 @@ class _Slot:
             torch.cuda.synchronize()
 
     def _check_untouched(self, plan: Plan) -> None:
-        """All bytes but those of the outputs are as they were: one answer from the device where they are."""
-        image, spans = self._filled(plan), _spans(plan, self._changeable())
-        changed = [
-            (self._session.arena.raw(*span) != image[span[0] - plan.base : span[1] - plan.base]).any() for span in spans
-        ]
-        if changed and bool(torch.stack(changed).any()):
+        """All bytes of the arena but those of the outputs are as they were: one answer from the device."""
+        arena = self._session.arena
+        touched = [arena.touched(*span) for span in _spans(plan, self._changeable(), arena.size)]
+        changed = bool(torch.stack(touched).any())
+        arena.remember(plan.base, plan.end)
+        if changed:
             self._check_guards(plan)
             self._check_inputs(plan)
+            arena.forget()
+            raise Verdict("out-of-bounds", "bytes far from every tensor were overwritten")
 
     def _changeable(self) -> set[str]:
         """Names of what a kernel may write to."""
@@ -202,7 +205,18 @@ class _Slot:
             place = locate(changed)
             if place is not None:
                 raise Verdict("input-changed", f"input {name}: {place.text()}")
-        raise Verdict("out-of-bounds", "bytes between the elements of an input (its padding) were overwritten")
+        padded = [name for name in self._inputs if name in self._drawn.layouts]
+        if padded and self._changed_within(plan):
+            raise Verdict(
+                "out-of-bounds", f"bytes between the elements of {', '.join(padded)} (the padding) were overwritten"
+            )
+
+    def _changed_within(self, plan: Plan) -> bool:
+        image, spans = self._filled(plan), _spans(plan, self._changeable(), plan.end, plan.base)
+        return any(
+            not torch.equal(self._session.arena.raw(*span), image[span[0] - plan.base : span[1] - plan.base])
+            for span in spans
+        )
 
 
 def _put(target: torch.Tensor, values: torch.Tensor) -> None:
@@ -228,11 +242,11 @@ def _within(image: torch.Tensor, plan: Plan, place: TensorPlace) -> torch.Tensor
     return whole if dtype.itemsize > 1 else whole.view(dtype)
 
 
-def _spans(plan: Plan, changeable: set[str]) -> list[tuple[int, int]]:
-    """The stretches of a slot between the tensors that may change."""
+def _spans(plan: Plan, changeable: set[str], end: int, base: int = 0) -> list[tuple[int, int]]:
+    """The stretches of [base, end) between the tensors that may change."""
     holes = sorted({(before[1], after[0]) for name, (before, after) in plan.guards.items() if name in changeable})
-    begins = [plan.base, *(end for _, end in holes)]
-    ends = [*(begin for begin, _ in holes), plan.end]
+    begins = [base, *(last for _, last in holes)]
+    ends = [*(begin for begin, _ in holes), end]
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if end > begin]
 
 

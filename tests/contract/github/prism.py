@@ -4,6 +4,7 @@ Both are npm packages, installed by name and version into the user's cache folde
 operations that we use are kept: all of it takes a minute to load.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -53,13 +54,19 @@ def installed() -> Path:
         raise FileNotFoundError("npm and node are needed")
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "kernelci-tests"
     folder = base / "-".join(("prism", *PACKAGES.values()))
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker installs, the others wait
+        _install(npm, folder)
+    return folder
+
+
+def _install(npm: str, folder: Path) -> None:
     if not (folder / "ready").exists():
-        folder.mkdir(parents=True, exist_ok=True)
         names = [f"{name}@{version}" for name, version in PACKAGES.items()]
         command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", *names]
         subprocess.run(command, cwd=folder, check=True, timeout=600, capture_output=True)
         (folder / "ready").touch()
-    return folder
 
 
 def description(folder: Path) -> Path:

@@ -496,6 +496,16 @@ def test_comments_that_are_not_listed_yet_are_not_made_twice_by_a_retry(github, 
     assert 1 == len(ours(github))
 
 
+def test_a_list_that_lags_behind_leaves_one_comment_that_speaks(github, standin, post, run_of, reports) -> None:
+    opened(github, standin)
+    post(run_of(reports.one_wrong()))
+    github.hidden_comments = 1
+
+    post(run_of(reports.one_wrong()))
+
+    assert ["superseded", "current"] == [publication.read(body).state for body in ours(github)]
+
+
 def test_the_storage_gets_no_token(github, standin, post, run_of, reports) -> None:
     opened(github, standin)
     post(run_of(reports.all_green()))

@@ -113,6 +113,18 @@ def test_accept_of_a_changed_judge(judged, say) -> None:
     assert "success" == judged.statuses[0]["state"]
 
 
+def test_publishing_again_does_not_take_an_acceptance_back(github, standin, post, run_of, reports, say) -> None:
+    github.open_pull(standin.SHA, [*KERNELS, JUDGE])
+    github.permissions["owner"] = "admin"
+    event = run_of(reports.all_green())
+    post(event)
+    say("/kernelci accept a1a1a1a1 fine", "owner")
+
+    post(event)
+
+    assert ("success", "success") == (github.checks[-1]["conclusion"], github.statuses[0]["state"])
+
+
 @pytest.mark.parametrize(
     ("line", "who", "why"),
     [

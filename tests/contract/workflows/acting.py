@@ -156,7 +156,8 @@ def _environments(folder: Path, scratch: Path) -> Path:
         python = scratch / "kernelci" / f"venv-{found.stdout.strip()}" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.write_text(
-            f'#!/bin/sh\nexec env PYTHONPATH={base} ${{STANDIN_API:+GITHUB_API_URL=$STANDIN_API}} {sys.executable} "$@"\n'
+            f"#!/bin/sh\nexec env PYTHONPATH={base} ${{STANDIN_API:+GITHUB_API_URL=$STANDIN_API}} "
+            f'{sys.executable} "$@"\n'
         )
         python.chmod(0o755)
         (python.parents[1] / ".kernelci-installed").write_text("by a test\n")

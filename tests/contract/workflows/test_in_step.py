@@ -1,0 +1,78 @@
+"""action.yml, its documentation, the code behind it and the workflows that use it say the same."""
+
+import re
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kernelci.cli import cli
+from kernelci.hub import action, workflow
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())
+PAGE = (REPOSITORY / "docs" / "action.md").read_text()
+WORKFLOWS = [file for file in workflow.read(REPOSITORY) if file.path != "action.yml"]
+
+
+def test_inputs_are_documented_with_their_defaults() -> None:
+    expected = {name: given["default"] for name, given in ACTION["inputs"].items()}
+    rows = re.findall(r"^\| `([a-z-]+)` \| (?:`([^`]*)`)? *\|", PAGE, re.MULTILINE)
+    assert expected == dict(rows)
+
+
+def test_outputs_are_documented() -> None:
+    line = re.search(r"^Outputs: (.*?)\. ", PAGE, re.MULTILINE | re.DOTALL)
+    assert line is not None
+    assert list(ACTION["outputs"]) == re.findall(r"`([a-z-]+)`", line[1])
+
+
+def test_every_input_reaches_the_code() -> None:
+    steps = ACTION["runs"]["steps"]
+    passed = {value for step in steps for value in step.get("env", {}).values()}
+    assert set(ACTION["inputs"]) == {name for value in passed for name in re.findall(r"inputs\.([a-z-]+)", value)}
+    names = {name for step in steps for name in step.get("env", {}) if name.startswith("KERNELCI_ACTION_")}
+    code = "".join((REPOSITORY / "kernelci" / "hub" / name).read_text() for name in ("action.py", "installing.py"))
+    used = set(re.findall(r'given\("([A-Z_]+)"', code)) | {
+        name.removeprefix("KERNELCI_ACTION_") for name in re.findall(r"KERNELCI_ACTION_[A-Z_]+", code)
+    }
+    shell = "".join(step.get("run", "") for step in steps)
+    assert set() == {name for name in names if name.removeprefix("KERNELCI_ACTION_") not in used and name not in shell}
+
+
+def test_modes_are_those_of_the_code() -> None:
+    described = ACTION["inputs"]["mode"]["description"]
+    assert [] == [mode for mode in action.MODES if not re.search(rf"\b{mode}\b", described) or f"`{mode}`" not in PAGE]
+
+
+def _uses() -> list[tuple[str, dict[str, Any]]]:
+    return [(file.path, step.given) for file in WORKFLOWS for _, step in file.steps if step.uses.startswith("./")]
+
+
+@pytest.mark.parametrize(("path", "given"), _uses())
+def test_workflows_give_inputs_that_there_are(path: str, given: dict[str, Any]) -> None:
+    assert set() == set(given) - {"__line__"} - set(ACTION["inputs"])
+    assert given["mode"] in action.MODES
+
+
+@pytest.mark.parametrize(
+    "text", [PAGE, (REPOSITORY / "README.md").read_text(), (REPOSITORY / "action.yml").read_text()]
+)
+def test_every_verb_that_is_named_exists(text: str) -> None:
+    verbs = set(re.findall(r"`kernelci ([a-z]+)", text)) | set(
+        re.findall(r"^ {4}(?:\S+/)?kernelci ([a-z]+)", text, re.M)
+    )
+    assert set() == verbs - set(cli.commands)
+
+
+def test_the_verbs_of_the_hub_are_documented() -> None:
+    wanted = {"init", "judge", "plan", "merge", "audit", "rehearse", "feedback"}
+    assert set() == {verb for verb in wanted if f"`kernelci {verb}" not in PAGE}
+
+
+def test_the_modes_that_climb_are_those_of_the_ladder() -> None:
+    from kernelci.hub.climbing import Mode
+
+    assert set(typing.get_args(Mode)) < set(action.MODES)
