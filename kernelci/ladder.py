@@ -48,24 +48,37 @@ class Plan(Struct, frozen=True):
 
 
 def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | None = None) -> Report:
-    """Climb with every kernel of the plan; results.json is written even where a kernel fails. Raises RunnerBroken."""
+    """Climb with every kernel of the plan. Raises RunnerBroken.
+
+    results.json is written even where a kernel fails, and holds the finished kernels of a run that is interrupted.
+    """
     began = time.monotonic()
     rungs = chosen(all_rungs(catalog.root / config.rungs), plan.rungs)
     _prepare(plan.out)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    done: dict[str, KernelReport] = {}
     with opened(catalog, config, plan) as court:
-        kernels = _climb_all(plan, court, rungs, progress)
-    report = Report(
+        try:
+            _climb_all(plan, court, rungs, progress, done)
+        finally:
+            report = _reported(plan, court, started, time.monotonic() - began, done)
+            results.write(report, plan.out)
+    return report
+
+
+def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict[str, KernelReport]) -> Report:
+    kernels = tuple(done[kernel.name] for kernel in plan.kernels if kernel.name in done)
+    missing = len(plan.kernels) - len(kernels)
+    return Report(
         SCHEMA_VERSION,
         kernelci.__version__,
         started,
-        round(time.monotonic() - began, 3),
+        round(seconds, 3),
         environment(court.device, sandbox.level().text),
         kernels,
         court.seed,
+        (f"interrupted: {missing} of {len(plan.kernels)} kernels did not finish",) if missing else (),
     )
-    results.write(report, plan.out)
-    return report
 
 
 def _dumps(plan: Plan) -> bool:
@@ -130,8 +143,13 @@ def _prepare(out: Path) -> None:
 
 
 def _climb_all(
-    plan: Plan, court: Court, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None
-) -> tuple[KernelReport, ...]:
+    plan: Plan,
+    court: Court,
+    rungs: tuple[tuple[Rung, bool], ...],
+    progress: Progress | None,
+    done: dict[str, KernelReport],
+) -> None:
+    """All kernels, several at once; each report goes into `done` when it is there."""
     referees = [KernelReferee(kernel, court, _targets(kernel, court.config, plan.targets)) for kernel in plan.kernels]
     wanted = {rung.name for rung, climbed in rungs if climbed}
     if "compile" in wanted:
@@ -139,17 +157,19 @@ def _climb_all(
             referee.start_compiling()
     if wanted & {"run", "correctness"}:
         warm(plan.kernels, court)
-    with ThreadPoolExecutor(court.config.lanes or LANES[court.device.is_gpu], thread_name_prefix="lane") as lanes:
-        return tuple(lanes.map(lambda referee: _climb_and_forget(referee, rungs, progress), referees))
 
+    def one(referee: KernelReferee) -> None:
+        try:
+            done[referee.kernel.name] = climb_one(referee, rungs, progress)
+        finally:
+            referee.forget()
 
-def _climb_and_forget(
-    referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None
-) -> KernelReport:
+    lanes = ThreadPoolExecutor(court.config.lanes or LANES[court.device.is_gpu], thread_name_prefix="lane")
     try:
-        return climb_one(referee, rungs, progress)
-    finally:
-        referee.forget()
+        for future in [lanes.submit(one, referee) for referee in referees]:
+            future.result()
+    finally:  # an interrupted run does not wait: what still runs ends with its zygote
+        lanes.shutdown(wait=False, cancel_futures=True)
 
 
 def warm(kernels: Iterable[Kernel], court: Court) -> None:

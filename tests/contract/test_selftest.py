@@ -24,12 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 MEMBERS = {member.path.stem: member for member in selftest.corpus(ROOT / "tests" / "bad_kernels")}
 BAD = [stem for stem, member in MEMBERS.items() if not member.expect.honest]
 HONEST = [stem for stem, member in MEMBERS.items() if member.expect.honest]
-# What the harness does not stop yet, or refuses at times, and why.
-OPEN = {
-    "b2_sum_of_values": "no pair of calls differs in the order of two elements only",
-    "d8_store_far_away": "a store beyond the guard zones, into the rest of the arena",
-    "m23_clean": "draw swinging: sums in another order than torch's are off by more than the gate allows",
-}
 # What the message must say, so that the reader knows the cause.
 CAUSES = {
     "compile_error": "total is not defined",
@@ -99,16 +93,10 @@ def _of(report: Report, stem: str) -> KernelReport:
     return found[0]
 
 
-def _allow_what_is_open(result: Result) -> None:
-    if result.verdict in (MISSED, REFUSED) and result.kernel in OPEN:
-        pytest.xfail(OPEN[result.kernel])
-
-
 @pytest.mark.parametrize("stem", BAD)
 def test_bad_kernel_is_stopped_where_its_card_says(report: Report, left_out: dict[str, str], stem: str) -> None:
     _of(report, stem)
     result = selftest.judge(MEMBERS[stem], report, left_out)
-    _allow_what_is_open(result)
     assert (STOPPED, "") == (result.verdict, result.detail)
 
 
@@ -116,7 +104,6 @@ def test_bad_kernel_is_stopped_where_its_card_says(report: Report, left_out: dic
 def test_honest_kernel_passes(report: Report, left_out: dict[str, str], stem: str) -> None:
     _of(report, stem)
     result = selftest.judge(MEMBERS[stem], report, left_out)
-    _allow_what_is_open(result)
     assert (ACCEPTED, "") == (result.verdict, result.detail)
 
 

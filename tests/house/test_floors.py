@@ -63,3 +63,8 @@ def test_imports_no_sibling(name: str) -> None:
 
 def test_imports_are_found() -> None:
     assert {"kernelci.errors", "kernelci.model"} <= _imports(PACKAGE / "results.py")
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernelci.hub")])
+def test_a_wing_knows_no_floor_above_the_papers(name: str) -> None:
+    assert set() == {other for other in _imports(MODULES[name]) if (_floor(other) or 0) > 1}

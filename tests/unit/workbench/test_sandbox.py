@@ -95,7 +95,7 @@ def test_what_one_candidate_leaves_the_next_does_not_find(session: MakeSession, 
     [
         "open('/proc/1/mem', 'rb').read(1)",
         "os.kill(1, 9); open('/proc/1/environ', 'rb').read(1)",
-        "for pid in {int(p) for p in os.listdir('/proc') if p.isdigit()} - {os.getpid()}: open(f'/proc/{pid}/mem', 'rb')",
+        "for pid in set(filter(str.isdigit, os.listdir('/proc'))) - {str(os.getpid())}: open(f'/proc/{pid}/mem', 'rb')",
     ],
 )
 def test_memory_of_other_processes_is_out_of_reach(session: MakeSession, body: str) -> None:
@@ -164,6 +164,13 @@ def test_the_arena_can_not_be_shrunk(session: MakeSession) -> None:
 def test_a_candidate_that_forks_away_is_ended(session: MakeSession) -> None:
     with pytest.raises(Verdict) as caught:
         session(
-            "import os, time\ndef f():\n    if os.fork() == 0:\n        os.setsid(); time.sleep(1000)\n    os._exit(0)\n"
+            """
+            import os, time
+            def f():
+                if os.fork() == 0:
+                    os.setsid()
+                    time.sleep(99)
+                os._exit(0)
+            """
         ).call(NOTHING)
     assert "exited" == caught.value.reason
