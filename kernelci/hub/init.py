@@ -6,6 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from kernelci.context.skill import skill_text
 from kernelci.errors import ConfigError
 
 FILES = {
@@ -16,6 +17,7 @@ FILES = {
     "references/line.py": "reference.py.j2",
     "kernels/line/triton.py": "kernel.py.j2",
     "AGENTS.md": "AGENTS.md.j2",
+    "skills/gpu-kernels/SKILL.md": "SKILL.md.j2",
 }
 _SOURCE = re.compile(r"(?P<repository>[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100})@(?P<commit>[0-9a-f]{40})")
 _URL = re.compile(r"(?:https://|ssh://git@|git@)github\.com[:/](?P<repository>[^/]+/[^/]+?)(?:\.git)?/?")
@@ -34,11 +36,12 @@ def create(root: Path, source: str = "") -> list[Path]:
     _refuse_existing(root)
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     folder = files("kernelci") / "data" / "init"
+    values = found.groupdict() | {"skill": skill_text(root)}
     for name, template in FILES.items():
         text = (folder / template).read_text(encoding="utf-8")
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(environment.from_string(text).render(found.groupdict()), encoding="utf-8")
+        path.write_text(environment.from_string(text).render(values), encoding="utf-8")
     return [Path(name) for name in FILES]
 
 

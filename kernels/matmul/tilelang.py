@@ -51,7 +51,7 @@ def program(config: Config, width: int) -> Any:
     dtype = "bfloat16"
 
     @T.prim_func
-    def matmul(  # type: ignore
+    def matmul(
         a: T.Tensor((m, k_groups * width), dtype),
         b: T.Tensor((n, k_groups * width), dtype),
         c: T.Tensor((m, n_groups * width), dtype),

@@ -42,7 +42,7 @@ GENERIC = Config(128, 128, 64, 3, 8)
 
 
 @triton.jit
-def _tile_position(tile, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):  # type: ignore[no-untyped-def]
+def _tile_position(tile, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
     """Row and column of a tile index, walking down GROUP_M tile rows before moving one tile column on."""
     tiles_m = tl.cdiv(m, BLOCK_M)
     per_group = GROUP_M * tl.cdiv(n, BLOCK_N)
@@ -52,7 +52,7 @@ def _tile_position(tile, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GRO
 
 
 @triton.jit
-def matmul_descriptor(  # type: ignore[no-untyped-def]
+def matmul_descriptor(
     a,
     b,
     c,
@@ -87,7 +87,7 @@ def matmul_descriptor(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def matmul_pointer(  # type: ignore[no-untyped-def]
+def matmul_pointer(
     a,
     b,
     c,

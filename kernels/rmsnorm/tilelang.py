@@ -43,7 +43,7 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
     shape = (rows, groups, width)
 
     @T.prim_func
-    def rmsnorm_tile(  # type: ignore
+    def rmsnorm_tile(
         x: T.Tensor(shape, dtype),
         residual: T.Tensor(shape, dtype),
         weight: T.Tensor((groups, width), dtype),
@@ -92,7 +92,7 @@ def row_program(dtype: str, width: int) -> Any:
     shape = (rows, groups, width)
 
     @T.prim_func
-    def rmsnorm_row(  # type: ignore
+    def rmsnorm_row(
         x: T.Tensor(shape, dtype),
         residual: T.Tensor(shape, dtype),
         weight: T.Tensor((groups, width), dtype),

@@ -27,7 +27,7 @@ CHUNK_WARPS = 16
 
 
 @triton.jit
-def _normalized(h, squares, cols, eps, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+def _normalized(h, squares, cols, eps, EXACT: tl.constexpr):
     """h / sqrt(squares / cols + eps); a true division only where a 16-bit rounding does not hide its absence."""
     root = tl.sqrt_rn(squares / cols + eps)
     if EXACT:
@@ -36,9 +36,7 @@ def _normalized(h, squares, cols, eps, EXACT: tl.constexpr):  # type: ignore[no-
 
 
 @triton.jit(do_not_specialize=["rows"])
-def rmsnorm_tile(  # type: ignore[no-untyped-def]
-    x, residual, weight, eps, y, residual_out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
+def rmsnorm_tile(x, residual, weight, eps, y, residual_out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """One program: ROWS whole rows of at most BLOCK columns."""
     first = tl.program_id(0).to(tl.int64) * ROWS
     row = tl.arange(0, ROWS)[:, None]
@@ -55,7 +53,7 @@ def rmsnorm_tile(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def rmsnorm_row(x, residual, weight, eps, y, residual_out, cols, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
+def rmsnorm_row(x, residual, weight, eps, y, residual_out, cols, CHUNK: tl.constexpr):
     """One program: one row of any length, in chunks of CHUNK columns."""
     start = tl.program_id(0).to(tl.int64) * cols
     x += start

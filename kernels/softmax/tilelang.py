@@ -38,7 +38,7 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
     shape = (rows, groups, width)
 
     @T.prim_func
-    def softmax_tile(x: T.Tensor(shape, dtype), y: T.Tensor(shape, dtype)):  # type: ignore
+    def softmax_tile(x: T.Tensor(shape, dtype), y: T.Tensor(shape, dtype)):
         with T.Kernel(T.ceildiv(rows, height), threads=threads) as program:
             values = T.alloc_fragment((height, lanes, width), "float32")
             partial = T.alloc_fragment((height, lanes), "float32")
@@ -71,7 +71,7 @@ def row_program(dtype: str, width: int) -> Any:
     shape = (rows, groups, width)
 
     @T.prim_func
-    def softmax_row(x: T.Tensor(shape, dtype), y: T.Tensor(shape, dtype)):  # type: ignore
+    def softmax_row(x: T.Tensor(shape, dtype), y: T.Tensor(shape, dtype)):
         with T.Kernel(rows, threads=ROW_THREADS) as row:
             values = T.alloc_fragment((LANES, width), "float32")
             partial = T.alloc_fragment((LANES,), "float32")

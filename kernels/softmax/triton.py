@@ -28,7 +28,7 @@ GROUP = 8  # neighbouring columns that share a running maximum: 16 bytes of a 16
 
 
 @triton.jit(do_not_specialize=["rows"])
-def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """One program: ROWS whole rows of at most BLOCK columns."""
     first = tl.program_id(0).to(tl.int64) * ROWS
     row = tl.arange(0, ROWS)[:, None]
@@ -44,7 +44,7 @@ def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):  # 
 
 
 @triton.jit
-def softmax_row(x, y, cols, CHUNK: tl.constexpr, GROUP: tl.constexpr):  # type: ignore[no-untyped-def]
+def softmax_row(x, y, cols, CHUNK: tl.constexpr, GROUP: tl.constexpr):
     """One program: one row of any length, in chunks of CHUNK columns."""
     start = tl.program_id(0).to(tl.int64) * cols
     x += start

@@ -27,7 +27,7 @@ def test_workflows_are_pinned_to_the_source(tmp_path: Path) -> None:
 
 
 def test_only_the_kernel_and_the_advice_are_no_judge() -> None:
-    assert ["AGENTS.md", "kernels/line/triton.py"] == sorted(
+    assert ["AGENTS.md", "kernels/line/triton.py", "skills/gpu-kernels/SKILL.md"] == sorted(
         name for name in init.FILES if judge.role(name, config.Config()) is None
     )
 
