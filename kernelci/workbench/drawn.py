@@ -25,8 +25,8 @@ from kernelci.workbench.narrow import decoded, encoded, facts, is_float
 
 # The interpreter runs a program at a time in Python, so each case gets one normal draw and this many others.
 FEW = 2
-# A GPU gives every case the families that reveal a narrow accumulator, and some of the others by turns: with all of them
-# a kernel of forty cases took up to 20 s on an H200.
+# A GPU gives every case the families that reveal a narrow accumulator, and some of the others by turns: with all of
+# them a kernel of forty cases took up to 20 s on an H200.
 REVEALING = ("swinging", "tail", "constant")
 SOME = 4
 VARIED = "normal:0"

@@ -1,4 +1,4 @@
-"""A report recorded on an H200 (2026-11-30; nine kernels in Triton, TileLang and CUDA C++) as each reporter shows it."""
+"""A report recorded on an H200 (2026-11-30; nine kernels in Triton, TileLang, CUDA C++) as each reporter shows it."""
 
 from collections.abc import Callable
 from pathlib import Path
