@@ -18,11 +18,12 @@ from kernelci.workbench.sandbox import PRIVATE, PRIVATE_BYTES, SHM_BYTES
 
 # From the kernel's headers: sched.h, mount.h, prctl.h, capability.h.
 _NEW = 0x00020000 | 0x10000000 | 0x20000000 | 0x08000000 | 0x40000000 | 0x04000000  # ns, user, pid, ipc, net, uts
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
 POLL_S = 0.1
+_HELD = f"{PRIVATE}/.tmp"
 FILE_BYTES = 2**30
 PROCESSES = 512  # threads count too: CUDA, compilers and BLAS take some dozens
 
@@ -63,11 +64,22 @@ def _own_files() -> None:
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     _mount("tmpfs", PRIVATE, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES},mode=700")
     _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={SHM_BYTES}")
-    if not any(Path("/tmp").iterdir()):  # what lies there is this interpreter: then /tmp stays as it is, read-only
-        _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES}")
+    _own_tmp()
     with contextlib.suppress(OSError):  # no namespaces below this one, in which it would have capabilities again
         Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     os.chdir(PRIVATE)
+
+
+def _own_tmp() -> None:
+    """A /tmp of its own; where this interpreter lies below /tmp, the read-only folders that hold it are kept."""
+    kept = list(Path("/tmp").iterdir())
+    if kept:
+        Path(_HELD).mkdir()
+        _mount("/tmp", _HELD, "", _MS_BIND | _MS_REC)
+    _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES}")
+    for path in kept:
+        path.mkdir() if Path(_HELD, path.name).is_dir() else path.touch()
+        _mount(f"{_HELD}/{path.name}", str(path), "", _MS_BIND | _MS_REC)
 
 
 def _give_up() -> None:

@@ -113,7 +113,8 @@ class Jail:
         """The command line that runs `inner` in the sandbox."""
         binds, mounts = self._binds()
         own = [part for inside, file in self._writable.items() for part in ("--bind", str(file), inside)]
-        files = [*binds, *_devices(self._devices), *(_BOUNDED if self._alone else ()), *own]
+        tmp = _BOUNDED if self._alone else ("--remount-ro", "/tmp")
+        files = [*binds, *_devices(self._devices), *tmp, *own]
         start = ("--chdir", PRIVATE if self._alone else "/")
         bwrap = ["bwrap", *_NAMESPACES, *files, *_READ_ONLY, *start, "--", *inner]
         if self._stage is None:
