@@ -213,7 +213,8 @@ class Channel:
         self._socket.settimeout(None)
         try:
             sent = self._socket.sendmsg([frame], rights)
-            self._socket.sendall(frame[sent:])
+            if sent < len(frame):  # nothing more is left to say to a side that has heard all and is gone
+                self._socket.sendall(frame[sent:])
         except OSError as error:
             raise ChannelClosed(str(error)) from error
 

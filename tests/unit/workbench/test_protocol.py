@@ -179,3 +179,20 @@ def test_closing_wakes_a_thread_that_receives(sockets: tuple[socket.socket, sock
     channel.close()
     thread.join(20)
     assert (1, False) == (len(ends), thread.is_alive())
+
+
+def test_a_side_that_leaves_after_the_last_byte_is_no_error(sockets: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = sockets
+
+    class Leaving:
+        """A socket whose other side is gone as soon as everything was sent."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(ours, name)
+
+        def sendmsg(self, *args: object) -> int:
+            sent = ours.sendmsg(*args)
+            theirs.close()
+            return sent
+
+    Channel(Leaving(), protocol.ToZygote).send(protocol.Kill(1))
