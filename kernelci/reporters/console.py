@@ -48,11 +48,15 @@ def render(report: Report, context: Context) -> str:
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
+LOG_WIDTH = 110  # of a file or a CI's log, which has no width of its own
+
+
 def show(report: Report, folder: Path | str = "", stream: IO[str] | None = None) -> None:
     """Print the final report in the terminal's own width and colours; never fails on a narrow encoding."""
     stream = stream or sys.stdout
     own = Console(file=stream)
-    context = Context(folder=str(folder), width=own.width, color=own.is_terminal and not own.no_color)
+    width = own.width if own.is_terminal else max(own.width, LOG_WIDTH)
+    context = Context(folder=str(folder), width=width, color=own.is_terminal and not own.no_color)
     stream.write(encodable(render(report, context), stream))
     stream.flush()
 
