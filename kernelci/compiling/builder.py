@@ -6,6 +6,7 @@ the target, the cases' arguments, and kernelci's version.
 
 import contextlib
 import hashlib
+import math
 import os
 import threading
 from collections.abc import Iterable
@@ -183,10 +184,7 @@ def representative(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 
 def _size(case: Case) -> int:
-    product = 1
-    for _, value in case.values:
-        product *= value if type(value) is int else 1
-    return product
+    return math.prod(value for _, value in case.values if type(value) is int)
 
 
 def call_of(reference: Reference, case: Case) -> Call:

@@ -25,7 +25,7 @@ import math
 import torch
 from msgspec import Struct
 
-from kernelci.model import Metric, Number, Unit, number
+from kernelci.model import Metric, Unit, number
 from kernelci.reference import Budget
 from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
@@ -306,8 +306,3 @@ def _exact(name: str, actual: torch.Tensor, oracle: torch.Tensor) -> Comparison:
     errors = Errors(largest, largest, share, mse, math.inf if not count else 0.0, 1.0 if not count else 0.0)
     none = Errors(0.0, 0.0, 0.0, 0.0, math.inf, 1.0)
     return Comparison(name, "exact", errors, none, math.inf if count else 0.0, 0.0, 0.0, 0, bad, steady=True)
-
-
-def shown(value: Number) -> str:
-    """A number for a message: four significant digits."""
-    return value if isinstance(value, str) else f"{value:.4g}"
