@@ -5,20 +5,10 @@ A row is a comparison where it has the metric `delta` (a fraction, head over bas
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from msgspec import Struct
 
-from kernelci.model import Metric, Report, Row
-
-
-class Verdict(StrEnum):
-    """What a comparison says."""
-
-    SLOWER = "SLOWER"
-    UNKNOWN = "UNKNOWN"
-    FASTER = "FASTER"
-    SAME = "SAME"
+from kernelci.model import Metric, Report, Row, Verdict
 
 
 class Time(Struct, frozen=True):
@@ -64,7 +54,7 @@ def _time(kernel: str, row: Row, metrics: dict[str, Metric]) -> Time:
     get = metrics.get
     roofline = (get("roofline_base"), get("roofline_head"))
     cause = row.finding.message if row.finding else next(iter(row.notes), "")
-    verdict = judged(metrics["delta"], get("floor"))
+    verdict = row.verdict or judged(metrics["delta"], get("floor"))
     return Time(
         kernel, row.case, row.target, verdict, metrics["delta"], get("time_base"), get("time_head"), roofline, cause
     )

@@ -45,6 +45,16 @@ class Unit(StrEnum):
     RATIO = "ratio"
 
 
+class Verdict(StrEnum):
+    """What a comparison of times says, head against base; NONE where nothing was compared."""
+
+    SLOWER = "SLOWER"
+    UNKNOWN = "UNKNOWN"
+    FASTER = "FASTER"
+    SAME = "SAME"
+    NONE = ""
+
+
 class Metric(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A number that describes itself, so that a new rung needs no change in any template."""
 
@@ -89,6 +99,8 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     finding: Finding | None = None
     metrics: tuple[Metric, ...] = ()
     notes: tuple[Text, ...] = ()
+    verdict: Verdict = Verdict.NONE
+    """Of a row that compares head with base."""
 
     def __post_init__(self) -> None:
         _agree(self.outcome, self.finding)
