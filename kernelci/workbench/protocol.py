@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from kernelci.workbench.activity import Activities, Count, Nanoseconds, Said
+
 MAX_MESSAGE_BYTES = 256 * 2**20
 _LENGTH = struct.Struct("!I")
 
@@ -191,10 +193,24 @@ class Built(Message, frozen=True):
     cache: bytes = b""
 
 
+class Ledger(Message, frozen=True):
+    """What CUPTI saw on the GPU while calls were made: a claim, since it was collected beside the kernel.
+
+    `busy_ns`: time in which at least one activity ran, overlaps counted once; `span_ns`: from the first one's start to
+    the last one's end. `dropped`: activities that were not recorded. `missing`: why there is no ledger at all.
+    """
+
+    activities: Activities = ()
+    busy_ns: Nanoseconds = 0.0
+    span_ns: Nanoseconds = 0.0
+    dropped: Count = 0
+    missing: Said = ""
+
+
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
 ToCandidate = Load | Call | Build
-FromCandidate = Loaded | Done | Raised | Built
+FromCandidate = Loaded | Done | Raised | Built | Ledger
 
 
 class Channel:
