@@ -5,15 +5,14 @@ memory errors, throttling, other processes), each where this machine has it. Wha
 functions. Without a GPU all of this does nothing.
 """
 
-import contextlib
 import functools
-import os
 import threading
 from typing import Any
 
 from msgspec import Struct
 
 from kernelci.errors import GpuSick
+from kernelci.workbench.nvml_handle import THROTTLES, Handle, answered, ours, uuid_of
 
 # Faults after which a GPU may be sick; all others happen on the host.
 SUSPECT = ("gpu-fault", "crashed", "hang")
@@ -23,8 +22,6 @@ FREE_SHARE = 0.02  # with less of its memory than this no kernel can be judged
 # Xid numbers that tell of hardware or driver; 13, 31, 43, 45 and the like follow from a kernel's own fault
 # (NVIDIA's "Xid Errors": double-bit error, row remapping, NVLink, off the bus, contained and uncontained errors, GSP).
 SICK_XIDS = frozenset({48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 110, 119, 120, 140, 143})
-# Bits of NVML's clocks event reasons (nvml.h).
-THROTTLES = {0x08: "hardware slowdown", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "power brake"}
 
 
 class Readings(Struct, frozen=True):
@@ -106,7 +103,7 @@ class Probe:
 
     def __init__(self, device: str) -> None:
         self._device = device
-        self._nvml = _Nvml(_uuid(device))
+        self._nvml = _Nvml(uuid_of(device))
 
     def read(self) -> Readings:
         """Compute, copy and ask; a GPU that does not answer in time is a fault too."""
@@ -143,38 +140,31 @@ def _computed(device: str) -> str:
     return "a sum of known numbers is wrong"
 
 
-def _uuid(device: str) -> str:
-    """The device's UUID as NVML knows it: its numbering ignores CUDA_VISIBLE_DEVICES."""
-    import torch
-
-    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-
-
 class _Nvml:
     """What NVML tells of one GPU; each question that this machine doesn't answer is left out."""
 
     def __init__(self, uuid: str) -> None:
-        self._handle: Any = None
-        self._events: Any = None
-        with contextlib.suppress(Exception):  # no NVML at all
-            import pynvml
-
-            pynvml.nvmlInit()
-            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-        with contextlib.suppress(Exception):  # no Xid events, as in most virtual machines
-            import pynvml
-
-            events = pynvml.nvmlEventSetCreate()
-            pynvml.nvmlDeviceRegisterEvents(self._handle, pynvml.nvmlEventTypeXidCriticalError, events)
-            self._events = events
+        self._handle = Handle(uuid)
+        self._events = answered(self._registered)  # None in most virtual machines: no Xid events there
 
     def read(self) -> dict[str, Any]:
         """Readings by their names."""
-        found: dict[str, Any] = {}
-        for name in ("xids", "memory_errors", "throttle", "processes"):
-            with contextlib.suppress(Exception):
-                found[name] = getattr(self, f"_{name}")()
-        return found
+        found = {
+            "xids": answered(self._xids),
+            "memory_errors": self._handle.ask(
+                "nvmlDeviceGetTotalEccErrors", "NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_VOLATILE_ECC"
+            ),
+            "throttle": self._handle.throttle(),
+            "processes": answered(self._processes),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _registered(self) -> Any:
+        import pynvml
+
+        events = pynvml.nvmlEventSetCreate()
+        pynvml.nvmlDeviceRegisterEvents(self._handle.raw, pynvml.nvmlEventTypeXidCriticalError, events)
+        return events
 
     def _xids(self) -> tuple[int, ...]:
         import pynvml
@@ -187,32 +177,5 @@ class _Nvml:
                 break
         return tuple(found)
 
-    def _memory_errors(self) -> int:
-        import pynvml
-
-        kind, counter = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
-        return int(pynvml.nvmlDeviceGetTotalEccErrors(self._handle, kind, counter))
-
-    def _throttle(self) -> int:
-        import pynvml
-
-        return int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
-
     def _processes(self) -> tuple[int, ...]:
-        import pynvml
-
-        running = pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-        return tuple(sorted(process.pid for process in running if not _ours(process.pid)))
-
-
-def _ours(pid: int) -> bool:
-    """Whether a process is this one or was started by it."""
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
-    return False
+        return tuple(pid for pid in self._handle.pids() or () if not ours(pid))
