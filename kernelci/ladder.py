@@ -1,34 +1,31 @@
-"""The ladder: all kernels of a run up the rungs, each rung's fault contained, all of it recorded."""
+"""The ladder: all kernels of a run up the rungs, first together and then one by one in quiet, all of it recorded."""
 
 import contextlib
 import datetime
 import secrets
 import shutil
 import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 import kernelci
 from kernelci import results
+from kernelci.ascent import Ascent, Progress, Rungs, device_for
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
-from kernelci.errors import ConfigError, GpuSick, RunnerBroken, Verdict
-from kernelci.model import SCHEMA_VERSION, Finding, KernelReport, Report, Row, RungResult, worst
-from kernelci.reasons import Outcome, outcome_of
+from kernelci.errors import ConfigError
+from kernelci.lanes import spread
+from kernelci.model import SCHEMA_VERSION, KernelReport, Report
 from kernelci.referee import Court, KernelReferee, zygote_for
-from kernelci.reference import ReferenceFailed
-from kernelci.rungs import Findings, Rung
+from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
-from kernelci.workbench.device import Device, environment, find
+from kernelci.workbench.device import environment, find
 from kernelci.workbench.truths import Truths
 
-Progress = Callable[[Kernel, RungResult], None]
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
 
@@ -56,7 +53,7 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     rungs = chosen(all_rungs(catalog.root / config.rungs), plan.rungs)
     _prepare(plan.out)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    done: dict[str, KernelReport] = {}
+    done: dict[str, Ascent] = {}
     with opened(catalog, config, plan) as court:
         try:
             _climb_all(plan, court, rungs, progress, done)
@@ -66,9 +63,9 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     return report
 
 
-def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict[str, KernelReport]) -> Report:
-    kernels = tuple(done[kernel.name] for kernel in plan.kernels if kernel.name in done)
-    missing = len(plan.kernels) - len(kernels)
+def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict[str, Ascent]) -> Report:
+    kernels = tuple(done[kernel.name].report() for kernel in plan.kernels if kernel.name in done)
+    missing = len(plan.kernels) - sum(ascent.finished for ascent in done.values())
     return Report(
         SCHEMA_VERSION,
         kernelci.__version__,
@@ -114,7 +111,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
             zygote.close()
 
 
-def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> tuple[tuple[Rung, bool], ...]:
+def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> Rungs:
     """Each rung with whether it is climbed: those asked for, and those that they stand on."""
     names = {rung.name: rung for rung in known}
     unknown = [name for name in wanted if name not in names]
@@ -142,15 +139,38 @@ def _prepare(out: Path) -> None:
         ) from error
 
 
-def _climb_all(
-    plan: Plan,
-    court: Court,
-    rungs: tuple[tuple[Rung, bool], ...],
-    progress: Progress | None,
-    done: dict[str, KernelReport],
-) -> None:
-    """All kernels, several at once; each report goes into `done` when it is there."""
+def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None, done: dict[str, Ascent]) -> None:
+    """All kernels: several at once as far as they can climb in company, then one at a time in quiet.
+
+    A kernel is in `done` when its first part is over.
+    """
     referees = [KernelReferee(kernel, court, _targets(kernel, court.config, plan.targets)) for kernel in plan.kernels]
+    _start(plan, court, rungs, referees)
+
+    def in_company(referee: KernelReferee) -> None:
+        ascent = Ascent(referee, rungs, progress)
+        try:
+            ascent.in_company()
+        finally:
+            referee.forget()
+        done[referee.kernel.name] = ascent
+
+    def in_quiet(ascent: Ascent) -> None:
+        try:
+            ascent.in_quiet()
+        finally:
+            ascent.referee.forget()
+
+    spread(referees, [in_company] * (court.config.lanes or LANES[court.device.is_gpu]))
+    left = [done[kernel.name] for kernel in plan.kernels if not done[kernel.name].finished]
+    if left:
+        court.truths.drop()
+        court.builder.settle()
+        spread(left, [in_quiet])
+
+
+def _start(plan: Plan, court: Court, rungs: Rungs, referees: Iterable[KernelReferee]) -> None:
+    """Begin in the background what takes long: compiling, and the imports of those that will run kernels."""
     wanted = {rung.name for rung, climbed in rungs if climbed}
     if "compile" in wanted:
         for referee in referees:
@@ -158,25 +178,12 @@ def _climb_all(
     if wanted & {"run", "correctness"}:
         warm(plan.kernels, court)
 
-    def one(referee: KernelReferee) -> None:
-        try:
-            done[referee.kernel.name] = climb_one(referee, rungs, progress)
-        finally:
-            referee.forget()
-
-    lanes = ThreadPoolExecutor(court.config.lanes or LANES[court.device.is_gpu], thread_name_prefix="lane")
-    try:
-        for future in [lanes.submit(one, referee) for referee in referees]:
-            future.result()
-    finally:  # an interrupted run does not wait: what still runs ends with its zygote
-        lanes.shutdown(wait=False, cancel_futures=True)
-
 
 def warm(kernels: Iterable[Kernel], court: Court) -> None:
     """Start the zygotes that will run kernels, so that their imports overlap with compiling."""
     for kernel in kernels:
         card = kernel.card
-        if card is not None and _device_for(card.backend, court.device):
+        if card is not None and device_for(card.backend, court.device):
             zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend)
 
 
@@ -185,90 +192,9 @@ def _targets(kernel: Kernel, config: Config, asked: Iterable[str]) -> tuple[str,
     return tuple(target for target in own if not asked or target in asked)
 
 
-def climb_one(referee: KernelReferee, rungs: tuple[tuple[Rung, bool], ...], progress: Progress | None) -> KernelReport:
-    """One kernel up the rungs; each rung's fault ends as its outcome."""
-    kernel = referee.kernel
-    done: dict[str, RungResult] = {}
-    for rung, climbed in rungs:
-        began = time.monotonic()
-        finding = _why_skipped(referee, rung, climbed, done)
-        result = _skipped(rung, finding) if finding else _run(referee, rung, began)
-        done[rung.name] = result
-        if progress is not None:
-            progress(kernel, result)
-    path = referee.relative(str(kernel.path))
-    return KernelReport(kernel.name, kernel.reference, kernel.backend, path, kernel.sha256(), tuple(done.values()))
-
-
-def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
-    if not climbed:
-        return Finding("not-requested", f"{rung.name} was not asked for")
-    blocked = next((name for name in rung.after if name in done and _blocks(done[name], rung)), None)
-    if blocked is not None:
-        return _after(done[blocked])
-    if rung.name == "compile" and not referee.targets:
-        return Finding("target", "none of the asked targets is in the card's list")
-    if "gpu" in rung.needs and not referee.device.is_gpu:
-        return Finding("no-gpu", "no GPU on this machine")
-    if "device" in rung.needs and not _device_for(referee.card.backend, referee.device):
-        return Finding("no-interpreter", f"no GPU on this machine, and {referee.card.backend} has no interpreter")
-    return None
-
-
-def _blocks(below: RungResult, rung: Rung) -> bool:
-    """Whether a rung can't be climbed after what became of one that it stands on.
-
-    Host code that asks for values can't be compiled without any, but where kernels run it gets them.
-    """
-    if below.finding is not None and below.finding.reason == "needs-data" and {"device", "gpu"} & set(rung.needs):
-        return False
-    return below.outcome is not Outcome.PASSED
-
-
-def _after(blocking: RungResult) -> Finding:
-    """A rung that stands on one that did not pass is skipped, with that one's own reason if it was skipped too."""
-    if blocking.outcome is Outcome.SKIPPED and blocking.finding is not None:
-        return blocking.finding
-    return Finding("earlier-rung", f"{blocking.rung} is {blocking.outcome}")
-
-
-def _device_for(backend: str, device: Device) -> bool:
-    return device.is_gpu or backend == "triton"
-
-
-def _skipped(rung: Rung, finding: Finding) -> RungResult:
-    return RungResult(rung.name, outcome_of(finding.reason), finding=finding)
-
-
-def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
-    try:
-        return _judged(rung, rung.run(referee), began)
-    except Verdict as verdict:
-        finding = referee.finding(verdict, rung=rung.name)
-    except ReferenceFailed as error:
-        finding = Finding("reference", str(error)[:10_000])
-    except RunnerBroken as error:
-        finding = Finding("gpu-sick" if isinstance(error, GpuSick) else "candidate-start", error.message)
-    except Exception as error:
-        finding = Finding("rung-error", f"{type(error).__name__}: {error}", log=traceback.format_exc()[-8000:])
-    return RungResult(rung.name, outcome_of(finding.reason), round(time.monotonic() - began, 3), finding)
-
-
-def _judged(rung: Rung, found: Findings, began: float) -> RungResult:
-    """The rung's outcome is its worst row's; that row's finding speaks for it."""
-    outcome = worst([row.outcome for row in found.rows]) if found.rows else Outcome.PASSED
-    finding = None if outcome is Outcome.PASSED else _spokesman(found.rows, outcome)
-    return RungResult(
-        rung.name,
-        outcome,
-        round(time.monotonic() - began, 3),
-        finding,
-        tuple(found.rows),
-        tuple(found.metrics),
-        tuple(found.artifacts),
-        tuple(found.notes),
-    )
-
-
-def _spokesman(rows: list[Row], outcome: Outcome) -> Finding | None:
-    return next((row.finding for row in rows if row.outcome is outcome), None)
+def climb_one(referee: KernelReferee, rungs: Rungs, progress: Progress | None = None) -> KernelReport:
+    """One kernel up all rungs, where no other runs."""
+    ascent = Ascent(referee, rungs, progress)
+    ascent.in_company()
+    ascent.in_quiet()
+    return ascent.report()

@@ -10,8 +10,9 @@ import math
 import os
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +40,8 @@ from kernelci.workbench.protocol import (
     TensorPlace,
     Value,
 )
+
+Made = TypeVar("Made")
 
 
 class Compiled(Struct, frozen=True):
@@ -80,12 +83,13 @@ class Builder:
         self._pool = ThreadPoolExecutor(config.jobs or os.cpu_count() or 1, thread_name_prefix="compile")
         self._zygotes: dict[str, Zygote] = {}
         self._lock = threading.Lock()
+        self._running: set[Future[Any]] = set()
 
     def submit(self, kernel: Kernel, reference: Reference, target: str, all_configs: bool) -> "Future[Compilation]":
         """Compile a kernel for a target in the background. ReferenceFailed comes out of the future."""
         cases = reference.cases()
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
-        return self._pool.submit(self._compile, kernel, message)
+        return self._begun(self._pool.submit(self._compile, kernel, message))
 
     def fill_caches(self, kernel: Kernel, reference: Reference, target: str) -> "tuple[Future[bytes], ...]":
         """Compile every case in the background, a process per dtype, for the DSL's own cache.
@@ -100,9 +104,18 @@ class Builder:
             groups.setdefault(str(dict(case.values).get("dtype", "")), []).append(case)
         messages = [_message(kernel, reference, target, tuple(cases), False) for cases in groups.values()]
         return tuple(
-            self._pool.submit(self._cache_of, kernel, msgspec.structs.replace(message, keep_cache=True))
+            self._begun(self._pool.submit(self._cache_of, kernel, msgspec.structs.replace(message, keep_cache=True)))
             for message in messages
         )
+
+    def _begun(self, future: "Future[Made]") -> "Future[Made]":
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
+
+    def settle(self) -> None:
+        """Wait until nothing is being compiled; faults are told elsewhere."""
+        wait(list(self._running))
 
     def _cache_of(self, kernel: Kernel, message: Build) -> bytes:
         path = self._cache / "jit" / _key(kernel, message)

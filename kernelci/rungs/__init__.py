@@ -110,7 +110,8 @@ Run = Callable[[Any], Findings]
 
 
 class Rung(Struct, frozen=True):
-    """One step of the ladder. `after`: rungs that must have passed; `needs`: "device", or "gpu"."""
+    """One step of the ladder. `after`: rungs that must have passed; `needs`: "device", or "gpu"; "quiet": no other
+    kernel may run meanwhile, so it is climbed when all kernels have climbed what needs none."""
 
     name: str
     run: Run

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from pathlib import Path
 
+import torch
+
 from kernelci.reference import Case, Reference
 from kernelci.workbench import controls
 from kernelci.workbench.drawn import Drawn, make
@@ -65,6 +67,8 @@ class Truths:
         with self._lock:
             self._kept.clear()
             self._bytes = 0
+        if self._device != "cpu":
+            torch.cuda.empty_cache()
 
     def weakness(self, reference: Reference, cache: Path) -> controls.Weak | None:
         """What the controls found wrong with a reference, or None; examined once. Raises ReferenceFailed."""

@@ -58,8 +58,8 @@ def _file(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _climb(root: Path, *wanted: str) -> Report:
-    options = config.load(root, {}, {"cache": str(root / "cache")})
+def _climb(root: Path, *wanted: str, **flags: int) -> Report:
+    options = config.load(root, {}, {"cache": str(root / "cache"), **flags})
     found = catalog.scan(root, options)
     return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", wanted))
 
@@ -174,3 +174,85 @@ def test_output_folder_that_can_not_be_written(root: Path) -> None:
     with pytest.raises(ConfigError, match="can't write to") as caught:
         _climb(root, "precheck")
     assert "output-folder" == caught.value.code
+
+
+# Rungs in company and in quiet; each tells what it does in a file. `still` fails if another kernel is in it too, and
+# `pair` waits for another kernel.
+PHASES = """
+import threading, time
+from kernelci.rungs import Findings, rung
+busy, both = threading.Lock(), threading.Barrier(2, timeout=30)
+def tell(referee, name):
+    with (referee.out / "told").open("a") as file:
+        file.write(f"{name} {referee.kernel.name}\\n")
+    return Findings()
+@rung("still", after=("precheck",), needs=("quiet",))
+def still(referee):
+    assert busy.acquire(blocking=False)
+    time.sleep(0.05)
+    busy.release()
+    return tell(referee, "still")
+@rung("above", after=("still",))
+def above(referee):
+    return tell(referee, "above")
+@rung("pair", after=("precheck",))
+def pair(referee):
+    both.wait()
+    return tell(referee, "pair")
+"""
+
+
+@pytest.fixture
+def two(root: Path) -> Path:
+    """The project with a second kernel, and rungs that need quiet."""
+    _file(root / "kernels" / "copy" / "second.py", KERNEL)
+    _file(root / "rungs" / "phases.py", PHASES)
+    return root
+
+
+def _told(root: Path) -> list[str]:
+    return (root / "out" / "told").read_text().splitlines()
+
+
+def test_what_needs_quiet_comes_one_by_one_after_all_that_does_not(two: Path) -> None:
+    report = _climb(two, "pair", "above", lanes=2)
+    told = _told(two)
+    assert (0, {"pair copy/plain", "pair copy/second"}) == (report.exit_code, set(told[:2]))
+    assert ["still copy/plain", "above copy/plain", "still copy/second", "above copy/second"] == told[2:]
+
+
+def test_the_report_keeps_the_ladders_order(two: Path) -> None:
+    names = [rung.rung for rung in _climb(two, "pair", "above", lanes=2).kernels[0].rungs]
+    assert ["still", "above", "pair"] == names[-3:]
+
+
+def test_quiet_rungs_of_a_kernel_that_failed_are_settled_at_once(two: Path) -> None:
+    _file(two / "kernels" / "copy" / "plain.py", KERNEL.replace('entry = "copy"', 'entry = "other"'))
+    report = _climb(two, "above")
+    assert ("earlier-rung", ["still copy/second", "above copy/second"]) == (_reason(report, "above"), _told(two))
+
+
+def test_an_interrupt_in_quiet_keeps_what_was_found_in_company(two: Path) -> None:
+    _file(two / "rungs" / "phases.py", PHASES.replace("assert busy", "raise KeyboardInterrupt\n    assert busy"))
+    with pytest.raises(KeyboardInterrupt):
+        _climb(two, "pair", "above", lanes=2)
+    report = results.read(two / "out")
+    assert ("", "interrupted", "interrupted") == tuple(_reason(report, name) for name in ("pair", "still", "above"))
+    assert ("interrupted: 2 of 2 kernels did not finish",) == report.notes
+
+
+def test_an_interrupt_in_company_begins_nothing_more(two: Path) -> None:
+    _file(two / "rungs" / "phases.py", PHASES.replace("both.wait()", "raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        _climb(two, "pair", "above", lanes=1)
+    report = results.read(two / "out")
+    assert ((), ("interrupted: 2 of 2 kernels did not finish",)) == (report.kernels, report.notes)
+    assert not (two / "out" / "told").exists()
+
+
+def test_no_candidate_lives_while_it_is_quiet(two: Path) -> None:
+    started = "referee.trial(referee.cases()[0], 'normal:0'); both.wait()"
+    over = "assert referee._session is None and not referee._trials; assert busy"
+    _file(two / "rungs" / "phases.py", PHASES.replace("both.wait()", started).replace("assert busy", over))
+    report = _climb(two, "pair", "still", lanes=2)
+    assert ("", "") == (_reason(report, "pair"), _reason(report, "still"))

@@ -1,0 +1,156 @@
+"""One kernel up the rungs, in two parts; each rung's fault ends as its outcome.
+
+Rungs that measure need quiet: no other candidate may run. So every kernel first climbs all that can be climbed in
+company; what needs quiet, and what stands on that, comes when all kernels have got that far.
+"""
+
+import time
+import traceback
+from collections.abc import Callable
+
+from kernelci.catalog import Kernel
+from kernelci.errors import GpuSick, RunnerBroken, Verdict
+from kernelci.model import Finding, KernelReport, Row, RungResult, worst
+from kernelci.reasons import Outcome, outcome_of
+from kernelci.referee import KernelReferee
+from kernelci.reference import ReferenceFailed
+from kernelci.rungs import Findings, Rung
+from kernelci.workbench.device import Device
+
+Progress = Callable[[Kernel, RungResult], None]
+Rungs = tuple[tuple[Rung, bool], ...]
+
+
+class Ascent:
+    """One kernel's climb; `rungs` says of each whether it was asked for."""
+
+    def __init__(self, referee: KernelReferee, rungs: Rungs, progress: Progress | None = None) -> None:
+        self.referee = referee
+        self._rungs = rungs
+        self._progress = progress
+        self._late = late(rungs)
+        self._sha256 = referee.kernel.sha256()  # of what is judged: the files may change meanwhile
+        self._done: dict[str, RungResult] = {}
+
+    def in_company(self) -> None:
+        """Climb what needs no quiet, and settle what of the rest can't be climbed anyway."""
+        for rung, climbed in self._rungs:
+            if rung.name not in self._late:
+                self._climb(rung, climbed)
+        for rung, climbed in self._rungs:
+            if rung.name in self._late and _why_skipped(self.referee, rung, climbed, self._done):
+                self._climb(rung, climbed)
+
+    def in_quiet(self) -> None:
+        """Climb the rest."""
+        for rung, climbed in self._rungs:
+            if rung.name not in self._done:
+                self._climb(rung, climbed)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left."""
+        return len(self._done) == len(self._rungs)
+
+    def report(self) -> KernelReport:
+        """What there is, in the ladder's order; rungs that were not reached are SKIPPED as interrupted."""
+        kernel, done = self.referee.kernel, self._done
+        path = self.referee.relative(str(kernel.path))
+        results = tuple(done.get(rung.name) or _interrupted(rung) for rung, _ in self._rungs)
+        return KernelReport(kernel.name, kernel.reference, kernel.backend, path, self._sha256, results)
+
+    def _climb(self, rung: Rung, climbed: bool) -> None:
+        began = time.monotonic()
+        finding = _why_skipped(self.referee, rung, climbed, self._done)
+        result = _skipped(rung, finding) if finding else _run(self.referee, rung, began)
+        self._done[rung.name] = result
+        if self._progress is not None:
+            self._progress(self.referee.kernel, result)
+
+
+def late(rungs: Rungs) -> frozenset[str]:
+    """The rungs that need quiet, and those that stand on one of them."""
+    found: set[str] = set()
+    for rung, _ in rungs:
+        if "quiet" in rung.needs or found & set(rung.after):
+            found.add(rung.name)
+    return frozenset(found)
+
+
+def device_for(backend: str, device: Device) -> bool:
+    """Whether kernels of a backend run on a device at all."""
+    return device.is_gpu or backend == "triton"
+
+
+def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
+    if not climbed:
+        return Finding("not-requested", f"{rung.name} was not asked for")
+    blocked = next((name for name in rung.after if name in done and _blocks(done[name], rung)), None)
+    if blocked is not None:
+        return _after(done[blocked])
+    if rung.name == "compile" and not referee.targets:
+        return Finding("target", "none of the asked targets is in the card's list")
+    if "gpu" in rung.needs and not referee.device.is_gpu:
+        return Finding("no-gpu", "no GPU on this machine")
+    if "device" in rung.needs and not device_for(referee.kernel.backend, referee.device):
+        return Finding("no-interpreter", f"no GPU on this machine, and {referee.kernel.backend} has no interpreter")
+    return None
+
+
+def _blocks(below: RungResult, rung: Rung) -> bool:
+    """Whether a rung can't be climbed after what became of one that it stands on.
+
+    Host code that asks for values can't be compiled without any, but where kernels run it gets them.
+    """
+    if below.finding is not None and below.finding.reason == "needs-data" and {"device", "gpu"} & set(rung.needs):
+        return False
+    return below.outcome is not Outcome.PASSED
+
+
+def _after(blocking: RungResult) -> Finding:
+    """A rung that stands on one that did not pass is skipped, with that one's own reason if it was skipped too."""
+    if blocking.outcome is Outcome.SKIPPED and blocking.finding is not None:
+        return blocking.finding
+    return Finding("earlier-rung", f"{blocking.rung} is {blocking.outcome}")
+
+
+def _interrupted(rung: Rung) -> RungResult:
+    return _skipped(rung, Finding("interrupted", f"the run ended before {rung.name}"))
+
+
+def _skipped(rung: Rung, finding: Finding) -> RungResult:
+    return RungResult(rung.name, outcome_of(finding.reason), finding=finding)
+
+
+def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
+    try:
+        return _judged(rung, rung.run(referee), began)
+    except Verdict as verdict:
+        finding = referee.finding(verdict, rung=rung.name)
+    except ReferenceFailed as error:
+        finding = Finding("reference", str(error)[:10_000])
+    except RunnerBroken as error:
+        finding = Finding("gpu-sick" if isinstance(error, GpuSick) else "candidate-start", error.message)
+    except Exception as error:
+        finding = Finding("rung-error", f"{type(error).__name__}: {error}", log=traceback.format_exc()[-8000:])
+    return RungResult(rung.name, outcome_of(finding.reason), round(time.monotonic() - began, 3), finding)
+
+
+def _judged(rung: Rung, found: Findings, began: float) -> RungResult:
+    """The rung's outcome is its worst row's; that row's finding speaks for it."""
+    outcome = worst([row.outcome for row in found.rows]) if found.rows else Outcome.PASSED
+    finding = None if outcome is Outcome.PASSED else _spokesman(found.rows, outcome)
+    return RungResult(
+        rung.name,
+        outcome,
+        round(time.monotonic() - began, 3),
+        finding,
+        tuple(found.rows),
+        tuple(found.metrics),
+        tuple(found.artifacts),
+        tuple(found.notes),
+    )
+
+
+def _spokesman(rows: list[Row], outcome: Outcome) -> Finding | None:
+    return next((row.finding for row in rows if row.outcome is outcome), None)
