@@ -19,8 +19,8 @@ import kernelci
 from kernelci import results
 from kernelci.catalog import Kernel
 from kernelci.errors import ConfigError, RunnerBroken
+from kernelci.git import Repository
 from kernelci.hub import judge
-from kernelci.hub.git import Repository
 from kernelci.model import SCHEMA_VERSION, Environment, Finding, KernelReport, Report, RungResult
 from kernelci.reasons import Outcome
 

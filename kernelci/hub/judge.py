@@ -12,7 +12,7 @@ from msgspec import Struct
 from kernelci import catalog, config
 from kernelci.catalog import Catalog
 from kernelci.errors import ConfigError
-from kernelci.hub.git import Entry, Repository, Touched
+from kernelci.git import Entry, Repository, Touched, place
 from kernelci.model import Change, JudgeChange
 from kernelci.resources import TEMPLATES
 
@@ -70,7 +70,7 @@ def assemble(repository: Repository, base: str, head: str, into: Path) -> Judged
     base, head = repository.commit(base), repository.commit(head)
     touched = repository.touched(repository.merge_base(base, head), head)
     trunk, branch = repository.tree(base), repository.tree(head)
-    _write(repository, trunk, into)
+    repository.write(trunk, into)
     root = into / repository.prefix
     options = config.load(root)
     before = _scan(root, options)
@@ -101,34 +101,6 @@ def _scan(root: Path, options: config.Config) -> Catalog:
     return catalog.scan(root, options)
 
 
-def _write(repository: Repository, tree: dict[str, Entry], into: Path) -> None:
-    """The base's files, and its links where they stay within the tree."""
-    into.mkdir(parents=True, exist_ok=True)
-    if any(into.iterdir()):
-        raise ConfigError(f"{into} is not empty", hint="name a new folder", code="output-folder")
-    kept = {path: entry for path, entry in tree.items() if entry.is_regular or entry.mode == "120000"}
-    for (path, entry), content in zip(kept.items(), repository.contents(list(kept.values())), strict=True):
-        place = _place(into, path)
-        if entry.is_regular:
-            place.write_bytes(content)
-        elif _stays(into, place, content.decode(errors="surrogateescape")):
-            place.symlink_to(content.decode(errors="surrogateescape"))
-
-
-def _place(into: Path, path: str) -> Path:
-    """Where a file of that path goes; its folder exists then. Raises ConfigError where a link is in the way."""
-    place = into / path
-    for parent in reversed(place.relative_to(into).parents):
-        if (into / parent).is_symlink():
-            raise ConfigError(f"{path} lies behind a link of the base", hint="make it a folder", code="git")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place
-
-
-def _stays(into: Path, place: Path, target: str) -> bool:
-    return not target.startswith("/") and (place.parent / target).resolve().is_relative_to(into.resolve())
-
-
 def _overlay(repository: Repository, branch: dict[str, Entry], touched: list[Touched], into: Path) -> tuple[str, ...]:
     """The head's kernels over the base's: only regular files. What was left out is noted."""
     notes, kept = [], {}
@@ -148,7 +120,7 @@ def _overlay(repository: Repository, branch: dict[str, Entry], touched: list[Tou
 def _make_room(into: Path, path: str) -> None:
     """Nothing lies where the head's file is to go. Raises ConfigError where the base has a folder there."""
     try:
-        _place(into, path).unlink(missing_ok=True)
+        place(into, path).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"{path} does not fit the base: {error.strerror}", hint="bring the branch up to date", code="git"

@@ -10,8 +10,8 @@ from typing import Any
 
 from kernelci import catalog, config
 from kernelci.errors import ConfigError
+from kernelci.git import Repository
 from kernelci.hub import judge
-from kernelci.hub.git import Repository
 from kernelci.model import Report
 
 # What a kernel takes that no earlier run has seen, where nothing at all is known.

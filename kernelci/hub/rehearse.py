@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from kernelci import config, results
+from kernelci.git import Repository
 from kernelci.hub import REPORT, artifact_name, conclude, limits, unpack
 from kernelci.hub.action import Inputs, act, pack
 from kernelci.hub.conclude import Conclusion, Touched
-from kernelci.hub.git import Repository
 from kernelci.hub.pull import File, Files
 from kernelci.model import Report
 from kernelci.publication import Publication

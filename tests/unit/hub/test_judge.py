@@ -7,8 +7,8 @@ import scratch  # beside this file; conftest.py makes it importable
 
 from kernelci.config import Config
 from kernelci.errors import ConfigError
+from kernelci.git import Repository
 from kernelci.hub import judge
-from kernelci.hub.git import Repository
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from msgspec import Struct
 from kernelci.errors import ConfigError
 
 REGULAR = ("100644", "100755")
+LINK = "120000"
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.allow=never", "safe.directory=*")
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -89,6 +90,22 @@ class Repository:
             yield bytes(answer[len(head) + 1 : len(head) + 1 + size])
             answer = answer[len(head) + size + 2 :]
 
+    def write(self, tree: dict[str, Entry], into: Path) -> None:
+        """Write a commit's files, and its links where they stay within, below an empty folder.
+
+        Raises ConfigError where the folder is not empty, and for a file behind a link.
+        """
+        into.mkdir(parents=True, exist_ok=True)
+        if any(into.iterdir()):
+            raise ConfigError(f"{into} is not empty", hint="name a new folder", code="output-folder")
+        kept = {path: entry for path, entry in tree.items() if entry.is_regular or entry.mode == LINK}
+        for (path, entry), content in zip(kept.items(), self.contents(list(kept.values())), strict=True):
+            file = place(into, path)
+            if entry.is_regular:
+                file.write_bytes(content)
+            elif _stays(into, file, content.decode(errors="surrogateescape")):
+                file.symlink_to(content.decode(errors="surrogateescape"))
+
     def difference(self, base: str, head: str, path: str) -> str:
         """The unified difference of one file."""
         options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
@@ -110,6 +127,20 @@ class Repository:
             said = done.stderr.decode(errors="replace").strip() or f"no answer to {' '.join(arguments)}"
             raise ConfigError(f"git: {said}", hint="check the commits out with fetch-depth: 0", code="git")
         return done.stdout
+
+
+def place(into: Path, path: str) -> Path:
+    """Where a file of that path goes; its folder exists then. Raises ConfigError where a link is in the way."""
+    found = into / path
+    for parent in reversed(found.relative_to(into).parents):
+        if (into / parent).is_symlink():
+            raise ConfigError(f"{path} lies behind a link of the base", hint="make it a folder", code="git")
+    found.parent.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def _stays(into: Path, file: Path, target: str) -> bool:
+    return not target.startswith("/") and (file.parent / target).resolve().is_relative_to(into.resolve())
 
 
 def _change(raw: str) -> Literal["added", "modified", "removed"]:
