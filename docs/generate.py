@@ -36,12 +36,33 @@ def feedback_schema() -> dict[str, Any]:
     return head | msgspec.json.schema(feedback.Feedback)
 
 
-def configuration() -> str:
-    """The table of options."""
-    rows = [
-        f"| `{field.name}` | {kind(field.type)} | {shown(field.default)} | {description(field.type)} |"
-        for field in msgspec.inspect.type_info(config.Config).fields  # type: ignore[attr-defined]
+def options(of: type[msgspec.Struct]) -> list[str]:
+    """A table of a record's fields."""
+    return [
+        "| option | type | default | meaning |",
+        "| :-- | :-- | :-- | :-- |",
+        *(
+            f"| `{field.name}` | {kind(field.type)} | {shown(field.default)} | {description(field.type)} |"
+            for field in msgspec.inspect.type_info(of).fields  # type: ignore[attr-defined]
+        ),
     ]
+
+
+def gate() -> list[str]:
+    """The gate's tables."""
+    tables = (
+        ("`[tool.kernelci.gate]`", config.GateOptions),
+        ("`[[tool.kernelci.gate.rule]]`: a later rule overrides what it names", config.GateRule),
+        ("`[[tool.kernelci.gate.waiver]]`: an expired one is said and holds no more", config.Waiver),
+    )
+    lines = ["", "## The gate of times"]
+    for title, of in tables:
+        lines += ["", title, "", *options(of)]
+    return lines
+
+
+def configuration() -> str:
+    """The tables of options."""
     return "\n".join(
         [
             NOTICE,
@@ -51,9 +72,8 @@ def configuration() -> str:
             "environment variable `KERNELCI_` and the option's name in capitals, then the flag of the command line.",
             "Lists in environment variables are separated by commas. Unknown keys are refused.",
             "",
-            "| option | type | default | meaning |",
-            "| :-- | :-- | :-- | :-- |",
-            *rows,
+            *options(config.Config),
+            *gate(),
             "",
         ]
     )
@@ -76,6 +96,10 @@ def kind(found: Any) -> str:
             return f"list of {kind(found.item_type)}"
         case msgspec.inspect.StructType():
             return "tables"
+        case msgspec.inspect.DateType():
+            return "date"
+        case msgspec.inspect.UnionType():
+            return " or ".join(kind(each) for each in found.types if not isinstance(each, msgspec.inspect.NoneType))
     raise TypeError(f"no words for {found}")
 
 
@@ -88,6 +112,10 @@ def bound(found: Any) -> str:
 
 def shown(value: Any) -> str:
     """A default as it would stand in TOML."""
+    if value is msgspec.NODEFAULT:
+        return "must be given"
+    if value is None or isinstance(value, msgspec.Struct):
+        return ""
     return f"`{json.dumps(list(value) if isinstance(value, tuple) else value)}`"
 
 

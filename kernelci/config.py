@@ -1,5 +1,6 @@
 """Options: default < [tool.kernelci] in pyproject.toml (or kernelci.toml) < KERNELCI_* < flag, in one table."""
 
+import datetime
 import os
 import tomllib
 from collections.abc import Mapping
@@ -32,6 +33,41 @@ class ContextSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     exclude: tuple[str, ...] = ()
     license: Annotated[str, Meta(max_length=200)] = ""
     """Overrides what the source says of itself."""
+
+
+Share = Annotated[float, Meta(ge=0, lt=1)]
+Wildcard = Annotated[str, Meta(min_length=1, max_length=300)]
+Said = Annotated[str, Meta(pattern=r"\S", max_length=300)]
+
+
+class GateRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One `[[tool.kernelci.gate.rule]]` table: what holds for some kernels or cases; a later rule overrides."""
+
+    kernel: Annotated[Wildcard, Meta(description="kernels, for example `softmax/*`")] = "*"
+    case: Annotated[Wildcard, Meta(description="cases, for example `*-fp16`")] = "*"
+    floor: Annotated[Share | None, Meta(description="practical floor; left out: as before")] = None
+    end_to_end_floor: Annotated[Share | None, Meta(description="that of the call end to end")] = None
+    blocks: Annotated[bool | None, Meta(description="whether SLOWER fails the kernel")] = None
+
+
+class Waiver(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One `[[tool.kernelci.gate.waiver]]` table: a reviewed word that something may be slower, for a while."""
+
+    kernel: Annotated[Wildcard, Meta(description="kernels")]
+    case: Annotated[Wildcard, Meta(description="cases")] = "*"
+    owner: Annotated[Said, Meta(description="who answers for it")]
+    reason: Annotated[Said, Meta(description="why it may be slower")]
+    expires: Annotated[datetime.date, Meta(description="the last day on which it holds, for example 2027-01-31")]
+
+
+class GateOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[tool.kernelci.gate]`: when a time that is slower than the base's fails its kernel."""
+
+    floor: Annotated[Share, Meta(description="changes of time up to this share don't matter")] = 0.005
+    end_to_end_floor: Annotated[Share, Meta(description="the same for the call end to end, host included")] = 0.05
+    blocks: Annotated[bool, Meta(description="whether SLOWER fails the kernel, or is only shown")] = True
+    rule: Annotated[tuple[GateRule, ...], Meta(description="exceptions for some kernels or cases")] = ()
+    waiver: Annotated[tuple[Waiver, ...], Meta(description="slower times that somebody answers for")] = ()
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -68,6 +104,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = 2**24
     case_flops: Annotated[Positive, Meta(description="largest case of the correctness rung on a GPU, in FLOP")] = 1e11
     memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
+    gate: Annotated[GateOptions, Meta(description="when a slower time blocks; see below")] = GateOptions()
     context: Annotated[
         tuple[ContextSource, ...],
         Meta(description="what agents can look up; empty: the installed DSLs and own kernels"),
@@ -126,6 +163,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _parsed(name: str, text: str) -> Any:
     """Text of an environment variable as the option's type: lists are separated by commas."""
     default = getattr(Config(), name)
+    if isinstance(default, Struct):
+        raise ConfigError(f"KERNELCI_{name.upper()}: a table stands in a file", hint="set it in pyproject.toml")
     try:
         if isinstance(default, tuple):
             return tuple(part.strip() for part in text.split(",") if part.strip())
