@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 MAX_RECORDS = 100_000  # single launches and copies that a recorder keeps
 MAX_LINES = 2_000
 MAX_NAME = 200
+MAX_NS = 10**13  # three hours
 
 Kind = Literal["kernel", "memcpy", "memset", "rest"]
 # Printable ASCII: a name can bend neither a terminal nor a page.
@@ -14,7 +15,7 @@ Printable = Annotated[str, Meta(max_length=MAX_NAME, pattern=r"^[\x20-\x7e]*\Z")
 Said = Annotated[str, Meta(max_length=1000, pattern=r"^[\x20-\x7e]*\Z")]
 Extent = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Meta(ge=0, le=10**9)]
-Nanoseconds = Annotated[float, Meta(ge=0.0, le=1e13)]  # three hours; NaN is refused too, as it is not >= 0
+Nanoseconds = Annotated[float, Meta(ge=0.0, le=MAX_NS)]  # NaN is refused too, since it is not >= 0
 
 
 class Activity(Struct, frozen=True, forbid_unknown_fields=True):
