@@ -1,28 +1,51 @@
-"""Times of head against base: what a benchmark row's metrics say, as one of FASTER, SLOWER, SAME, UNKNOWN. Pure.
+"""Times of head against base: each row's verdict, over the whole report, and what the gate makes of it. Pure.
 
-A row is a comparison where it has the metric `delta` (a fraction, head over base less one, with its interval) and
-`floor` (what is too small to matter). `time_base`, `time_head`, `roofline_base` and `roofline_head` are shown if there.
+A row compares where it has the metric `delta` (a fraction, head over base less one, with its interval). Beside it may
+stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `time_base`, `time_head`, `roofline_base`, `roofline_head`; the
+same tags with `_end_to_end` compare the call with its host side. A row without `p` keeps the verdict that it has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
-from kernelci.model import Metric, Report, Row, Verdict
+from kernelci import units
+from kernelci.gate import Gate, Rule
+from kernelci.model import (
+    Finding,
+    KernelReport,
+    LostRow,
+    Metric,
+    Report,
+    Row,
+    RungResult,
+    Unit,
+    Verdict,
+    number,
+    worst,
+)
+from kernelci.reasons import Outcome
+from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide
+
+SLOWER = "slower"
+_KINDS = ("", "_end_to_end")
 
 
 class Time(Struct, frozen=True):
-    """One row's comparison."""
+    """One row's comparison; `delta` is None where the verdict was not measured (the same machine code)."""
 
     kernel: str
     case: str
     target: str
     verdict: Verdict
-    delta: Metric
+    delta: Metric | None
     base: Metric | None
     head: Metric | None
     roofline: tuple[Metric | None, Metric | None]
     cause: str
+    q: Metric | None = None
+    blocks: Metric | None = None
 
 
 class Times(Struct, frozen=True):
@@ -34,30 +57,167 @@ class Times(Struct, frozen=True):
     same: tuple[Time, ...] = ()
 
 
+class Measured(Struct, frozen=True):
+    """A row's times where nothing is there to compare with. `speedups` are over named baselines."""
+
+    kernel: str
+    case: str
+    time: Metric
+    end_to_end: Metric | None
+    attained: Metric | None
+    speedups: tuple[Metric, ...]
+    notes: str
+
+
 def times(report: Report) -> Times:
     """Every comparison in a report."""
-    found = sorted(_all(report), key=lambda each: -abs(_number(each.delta.value)))
+    found = sorted(_all(report), key=lambda each: -abs(_number(each.delta.value)) if each.delta else 0.0)
     by = {verdict: tuple(each for each in found if each.verdict is verdict) for verdict in Verdict}
     return Times(by[Verdict.SLOWER], by[Verdict.UNKNOWN], by[Verdict.FASTER], by[Verdict.SAME])
 
 
-def _all(report: Report) -> Iterator[Time]:
+def measured(report: Report) -> tuple[Measured, ...]:
+    """Every row that has a time and no comparison, in the report's order."""
+    return tuple(
+        Measured(
+            kernel.name,
+            row.case,
+            found["time"],
+            found.get("time_end_to_end"),
+            found.get("of_ceiling"),
+            tuple(metric for metric in row.metrics if metric.tag.startswith("speedup_")),
+            "; ".join(row.notes[:3]),
+        )
+        for kernel, row, found in _rows(report)
+        if "time" in found and not row.verdict and "delta" not in found
+    )
+
+
+def lost(base: Sequence[Row], head: Sequence[Row]) -> tuple[LostRow, ...]:
+    """The rows that the base was measured on and the head lacks or skips."""
+    kept = {(row.case, row.target): row for row in head}
+    found = []
+    for row in base:
+        now = kept.get((row.case, row.target))
+        if row.outcome is Outcome.SKIPPED or (now is not None and now.outcome is not Outcome.SKIPPED):
+            continue
+        why = now.finding.message if now is not None and now.finding is not None else ""
+        found.append(LostRow(row.case, "skipped" if now is not None else "removed", row.target, why))
+    return tuple(found)
+
+
+def settle(report: Report, gate: Gate, looks: Looks = LOOKS) -> Report:
+    """The report with q-values over all its rows, verdicts, and what the gate stops as FAILED. Settling twice is once.
+
+    Rows that have no `p`, or that did not pass for another reason than their time, stay as they are.
+    """
+    p_values = [_chance(found[f"p{kind}"]) for _, row, found in _rows(report) for kind in _compared(row, found)]
+    q_values = iter(benjamini_hochberg(p_values))
+    base = report.change.base if report.change else ""
+
+    def settled(kernel: KernelReport, row: Row) -> Row:
+        found = _by_tag(row)
+        asked = {kind: next(q_values) for kind in _compared(row, found)}
+        return _settled(kernel.name, row, asked, gate.of(kernel.name, row.case), looks, base) if asked else row
+
+    kernels = []
+    for kernel in report.kernels:
+        rungs = tuple(_with_rows(rung, tuple(settled(kernel, row) for row in rung.rows)) for rung in kernel.rungs)
+        kernels.append(msgspec.structs.replace(kernel, rungs=rungs))
+    return msgspec.structs.replace(report, kernels=tuple(kernels))
+
+
+def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
+    """Which comparisons of a row take part: of the kernel's own time (""), of the call end to end."""
+    if row.outcome is not Outcome.PASSED and (row.finding is None or row.finding.reason != SLOWER):
+        return ()
+    return tuple(kind for kind in _KINDS if f"p{kind}" in found and f"delta{kind}" in found)
+
+
+def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, looks: Looks, base: str) -> Row:
+    found = _by_tag(row)
+    verdicts, messages = [], []
+    for kind, q in q_values.items():
+        practical = rule.end_to_end_floor if kind else rule.floor
+        noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
+        effect = _effect(found, kind)
+        verdicts.append(decide(effect, q, practical, looks, noise))
+        floor = max(practical, noise)
+        found |= {
+            f"q{kind}": Metric(f"q{kind}", min(q, 1.0), Unit.FRACTION, "q", "false discovery rate over the report"),
+            f"floor{kind}": Metric(f"floor{kind}", number(floor), Unit.FRACTION, "floor", "what a change must exceed"),
+        }
+        if verdicts[-1] is Verdict.SLOWER:
+            messages.append(_message(effect, floor, kind))
+    verdict = Verdict.SLOWER if Verdict.SLOWER in verdicts else verdicts[0]
+    stops = verdict is Verdict.SLOWER and rule.stops
+    notes = rule.notes if verdict is Verdict.SLOWER else ()
+    return msgspec.structs.replace(
+        row,
+        outcome=Outcome.FAILED if stops else Outcome.PASSED,
+        finding=Finding(SLOWER, "\n".join(messages), reproduce=_again(kernel, row.case, base)) if stops else None,
+        metrics=tuple(found.values()),
+        notes=tuple(dict.fromkeys((*row.notes, *notes))),
+        verdict=verdict,
+    )
+
+
+def _effect(found: dict[str, Metric], kind: str) -> Effect:
+    delta, blocks = found[f"delta{kind}"], found.get(f"blocks{kind}") or found.get("blocks")
+    low = -1.0 if delta.low is None else _number(delta.low)
+    high = float("inf") if delta.high is None else _number(delta.high)
+    count = int(_number(blocks.value)) if blocks is not None else 0
+    return Effect(_number(delta.value), low, high, _chance(found[f"p{kind}"]), count)
+
+
+def _message(effect: Effect, floor: float, kind: str) -> str:
+    size, low, high, least = (
+        units.value(each, Unit.FRACTION) for each in (effect.effect, effect.low, effect.high, floor)
+    )
+    where = "end to end " if kind else ""
+    return f"{where}{size} slower than base ({low.removesuffix(' %')} to {high}), floor {least}"
+
+
+def _again(kernel: str, case: str, base: str) -> str:
+    return f"kernelci run {kernel} --rungs benchmark --case {case} --base {base}" if base else ""
+
+
+def _with_rows(rung: RungResult, rows: tuple[Row, ...]) -> RungResult:
+    """The rung with these rows; where one of them was settled its outcome is again the worst row's."""
+    if rows == rung.rows:
+        return rung
+    outcome = worst([row.outcome for row in rows])
+    finding = None if outcome is Outcome.PASSED else next(row.finding for row in rows if row.outcome is outcome)
+    return msgspec.structs.replace(rung, rows=rows, outcome=outcome, finding=finding)
+
+
+def _rows(report: Report) -> Iterator[tuple[KernelReport, Row, dict[str, Metric]]]:
     for kernel in report.kernels:
         for rung in kernel.rungs:
             for row in rung.rows:
-                metrics = {metric.tag: metric for metric in row.metrics}
-                if "delta" in metrics:
-                    yield _time(kernel.name, row, metrics)
+                yield kernel, row, _by_tag(row)
 
 
-def _time(kernel: str, row: Row, metrics: dict[str, Metric]) -> Time:
-    get = metrics.get
+def _by_tag(row: Row) -> dict[str, Metric]:
+    return {metric.tag: metric for metric in row.metrics}
+
+
+def _all(report: Report) -> Iterator[Time]:
+    for kernel, row, found in _rows(report):
+        if row.verdict or "delta" in found:
+            yield _time(kernel.name, row, found)
+
+
+def _time(kernel: str, row: Row, found: dict[str, Metric]) -> Time:
+    get = found.get
+    delta = get("delta")
+    verdict = row.verdict or (judged(delta, get("floor")) if delta else Verdict.UNKNOWN)
     roofline = (get("roofline_base"), get("roofline_head"))
-    cause = row.finding.message if row.finding else next(iter(row.notes), "")
-    verdict = row.verdict or judged(metrics["delta"], get("floor"))
+    said = (row.finding.message,) if row.finding is not None and row.finding.reason != SLOWER else row.notes[:3]
     return Time(
-        kernel, row.case, row.target, verdict, metrics["delta"], get("time_base"), get("time_head"), roofline, cause
-    )
+        kernel, row.case, row.target, verdict, delta, get("time_base"), get("time_head"), roofline, "; ".join(said),
+        get("q"), get("blocks"),
+    )  # fmt: skip
 
 
 def judged(delta: Metric, floor: Metric | None) -> Verdict:
@@ -71,6 +231,12 @@ def judged(delta: Metric, floor: Metric | None) -> Verdict:
     if high < -limit:
         return Verdict.FASTER
     return Verdict.SAME if -limit <= low <= high <= limit else Verdict.UNKNOWN
+
+
+def _chance(p: Metric) -> float:
+    """A p-value; what is none, as 1."""
+    value = _number(p.value)
+    return value if 0 <= value <= 1 else 1.0
 
 
 def _number(value: float | str) -> float:

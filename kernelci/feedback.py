@@ -103,7 +103,7 @@ def of(report: Report) -> Feedback:
     kernels = tuple(_kernel(kernel) for kernel in report.kernels)
     found = times(report)
     slower = tuple(
-        Slower(each.kernel, each.case, each.verdict, each.delta.value, each.cause)
+        Slower(each.kernel, each.case, each.verdict, each.delta.value if each.delta else "nan", each.cause)
         for each in (*found.slower, *found.unknown)
     )
     return Feedback(

@@ -130,6 +130,15 @@ def _agree(outcome: Outcome, finding: Finding | None) -> None:
         raise ValueError(f"reason {finding.reason!r} means {outcome_of(finding.reason)}, not {outcome}")
 
 
+class LostRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A case that the base was measured on and the head is not: removed, or skipped now."""
+
+    case: Name
+    how: Literal["removed", "skipped"]
+    target: Name = ""
+    why: Text = ""
+
+
 class KernelReport(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One kernel's climb."""
 
@@ -139,6 +148,8 @@ class KernelReport(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     path: Name
     sha256: Name
     rungs: tuple[RungResult, ...]
+    lost: tuple[LostRow, ...] = ()
+    """Rows of the base that are missing here."""
 
     @property
     def outcome(self) -> Outcome:
