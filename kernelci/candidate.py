@@ -12,7 +12,7 @@ import socket
 import sys
 import tarfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,17 +28,23 @@ from kernelci.workbench.protocol import (
     Channel,
     ChannelClosed,
     Done,
+    Finished,
+    Forget,
+    Go,
     Load,
     Loaded,
     Message,
+    Prepared,
     Raised,
     Ready,
     Returned,
+    Series,
     Source,
     TensorPlace,
     ToCandidate,
     Value,
 )
+from kernelci.workbench.series import ReadySeries, at_slot, make_ready, settle
 
 KERNEL_FOLDER = "kernelci-kernel-"
 CACHE_BYTES = 128 * 2**20
@@ -98,7 +104,7 @@ def serve(sock: socket.socket, arena_fd: int) -> None:
                 answer = build(message)
             else:
                 assert kernel is not None
-                answer = kernel.call(message)
+                answer = kernel.answer(message)
         except Exception as error:
             answer = raised(error)
         channel.send(answer)
@@ -120,6 +126,19 @@ class LoadedKernel:
         self._entry = getattr(self._module, message.entry)
         self.parameters = tuple(inspect.signature(self._entry).parameters)
         self._prepared: dict[str, Any] | None = None
+        self._series: dict[int, ReadySeries] = {}
+
+    def answer(self, message: Message) -> Message:
+        """Do what a message of the kernel's own asks for."""
+        if isinstance(message, Series):
+            return self.ready(message)
+        if isinstance(message, Go):
+            return self._go(self._series[message.number])
+        if isinstance(message, Forget):
+            self._series.clear()
+            return Prepared()
+        assert isinstance(message, Call)
+        return self.call(message)
 
     def call(self, message: Call) -> Done:
         """Call the entry once, wait for the device, and place what it returned."""
@@ -127,15 +146,35 @@ class LoadedKernel:
 
         self._prepare(message.case)
         memory = Separate(self._arena, self.device) if self._separate else self._arena
-        arguments = {name: _argument(memory, value) for name, value in message.arguments.items()}
-        outputs = {name: memory.blank(place) for name, place in message.outputs.items()}
-        in_place = all(name in self.parameters for name in outputs)
+        bound = self._bound(memory, message)
         with self._backend.tuned(message.config) as tuning:
-            result = self._entry(**arguments, **(outputs if in_place else {}))
-        returned = {} if in_place else _place(result, outputs)
-        self._synchronize()
+            returned = bound()
+        settle(self.device)
         memory.give_back()
         return Done(returned, tuning.configs)
+
+    def ready(self, message: Series) -> Prepared:
+        """Make a series ready; its calls' tensors are bound to their slots now, and not when the clock runs."""
+        self._prepare(message.call.case)
+        calls = [self._bound(self._arena, at_slot(message.call, slot * message.stride)) for slot in message.slots]
+        with self._backend.tuned(message.call.config) as tuning:
+            series, refused = make_ready(message, calls, self.device)
+        if series is not None:
+            self._series[message.number] = series
+        return Prepared(refused, tuning.chosen)
+
+    def _go(self, series: ReadySeries) -> Finished:
+        self._prepare(series.call.case)
+        with self._backend.tuned(series.call.config):
+            return series.go()
+
+    def _bound(self, memory: Any, message: Call) -> Callable[[], dict[str, Returned]]:
+        """A call of the entry on tensors of this memory."""
+        arguments = {name: _argument(memory, value) for name, value in message.arguments.items()}
+        outputs = {name: memory.blank(place) for name, place in message.outputs.items()}
+        if all(name in self.parameters for name in outputs):
+            return lambda: _nothing(self._entry(**arguments, **outputs))
+        return lambda: _place(self._entry(**arguments), outputs)
 
     def _prepare(self, case: Mapping[str, Any]) -> None:
         prepare = getattr(self._module, "prepare", None)
@@ -143,11 +182,10 @@ class LoadedKernel:
             prepare(namespace(case))
             self._prepared = dict(case)
 
-    def _synchronize(self) -> None:
-        if self.device != "cpu":
-            import torch
 
-            torch.cuda.synchronize()
+def _nothing(result: Any) -> dict[str, Returned]:
+    """What an entry that writes in place returns does not matter."""
+    return {}
 
 
 def _argument(memory: Any, value: Value) -> Any:

@@ -14,6 +14,7 @@ import torch
 from msgspec import Struct
 
 from kernelci import backends
+from kernelci.basing import Base
 from kernelci.card import Card
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder, Compilation, call_of, source_of
@@ -22,11 +23,13 @@ from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import hidden, oracle, sanitizer
+from kernelci.workbench import hidden, nvml, oracle, sanitizer
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import Calibration, calibrate
 from kernelci.workbench.device import Device
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.process import Zygote
-from kernelci.workbench.protocol import TensorPlace
+from kernelci.workbench.protocol import Source, TensorPlace
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single
 from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all, run_drawn
@@ -58,13 +61,18 @@ class Court(Struct):
     case_filter: str = ""
     draw_filter: str = ""
     all_configs: bool = False
+    base: Base | None = None
+    calibrations: dict[str, Calibration] = {}
 
 
 class KernelReferee:
     """One kernel's climb: its reference, its compilations, its session with a candidate."""
 
-    def __init__(self, kernel: Kernel, court: Court, targets: tuple[str, ...]) -> None:
+    def __init__(self, kernel: Kernel, court: Court, targets: tuple[str, ...], side: str = "head") -> None:
         self.kernel = kernel
+        self.side = side
+        self.base: KernelReferee | None = None
+        self.is_new = False
         self.config = court.config
         self.device = court.device
         self.out = court.out
@@ -76,6 +84,17 @@ class KernelReferee:
         self._trials: dict[tuple[str, str], Trial | Verdict] = {}
         self._futures: dict[str, Future[Compilation]] = {}
         self._caches: tuple[Future[bytes], ...] = ()
+        if court.base is not None and side == "head":
+            self._oppose(court.base.kernel(kernel.name))
+        self._nvml: nvml.Device | None = None
+
+    def _oppose(self, kernel: Kernel | None) -> None:
+        """Take the base's kernel of the same name for the other side. The same sources are compiled once."""
+        self.is_new = kernel is None
+        if kernel is not None:
+            self.base = KernelReferee(kernel, self._court, self.targets, side="base")
+            if (kernel.path.name, kernel.sha256()) == (self.kernel.path.name, self.kernel.sha256()):
+                self.base._futures = self._futures
 
     @property
     def card(self) -> Card:
@@ -109,22 +128,25 @@ class KernelReferee:
         if self.kernel.card is None or self.card.backend not in backends.names():
             return
         try:
-            for target in self.targets:
-                self._futures[target] = self._court.builder.submit(
-                    self.kernel, self.reference, target, self._court.all_configs
-                )
+            # Of the base only what will be compared here; the rest where it is asked for.
+            for target in self.targets if self.side == "head" else {self.device.target} & set(self.targets):
+                self._futures[target] = self._submitted(target)
             if self.device.is_gpu:
-                self._caches = self._court.builder.fill_caches(self.kernel, self.reference, self.device.target)
+                target = self.device.target
+                self._caches = self._court.builder.fill_caches(self.kernel, self.reference, target, self.side)
         except (Verdict, ReferenceFailed):
             return  # precheck or `compiled` says so
+        if self.base is not None and self.device.is_gpu:
+            self.base.start_compiling()
+
+    def _submitted(self, target: str) -> "Future[Compilation]":
+        return self._court.builder.submit(self.kernel, self.reference, target, self._court.all_configs, self.side)
 
     def compiled(self, target: str) -> Compilation:
         """The compilation for a target; waits for it. Raises Verdict."""
         try:
             if target not in self._futures:
-                self._futures[target] = self._court.builder.submit(
-                    self.kernel, self.reference, target, self._court.all_configs
-                )
+                self._futures[target] = self._submitted(target)
             return self._futures[target].result()
         except ReferenceFailed as error:
             raise Verdict("reference", str(error)) from error
@@ -263,18 +285,50 @@ class KernelReferee:
 
     def _running(self) -> Session:
         if self._session is None:
-            card, config = self.card, self.config
-            kind = "interpret" if self.interpreted else "cuda"
-            zygote = zygote_for(self._court, kind, card.backend)
-            missing = zygote.wait_ready()
-            if card.backend in missing:
-                raise Verdict("missing-dependency", f"{card.backend} can't be imported: {missing[card.backend]}")
-            call_s = config.interpreter_timeout_s if self.interpreted else config.call_timeout_s
-            limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
-            caches = tuple(filter(None, (future.result() for future in self._caches)))
-            source = source_of(self.kernel)
-            self._session = Session(zygote, source, card.entry, card.backend, self.device.torch_name, limits, caches)
+            self._session = self.open()
         return self._session
+
+    def open(self, arena: Arena | None = None) -> Session:
+        """A session with a fresh candidate of this kernel, on an arena that others use too or on its own."""
+        caches = tuple(filter(None, (future.result() for future in self._caches)))
+        return self._opened(source_of(self.kernel), self.card.entry, caches, arena)
+
+    def _opened(self, source: Source, entry: str, caches: tuple[bytes, ...], arena: Arena | None) -> Session:
+        card, config = self.card, self.config
+        kind = "interpret" if self.interpreted else "cuda"
+        zygote = zygote_for(self._court, kind, card.backend, self.side)
+        missing = zygote.wait_ready()
+        if card.backend in missing:
+            raise Verdict("missing-dependency", f"{card.backend} can't be imported: {missing[card.backend]}")
+        call_s = config.interpreter_timeout_s if self.interpreted else config.call_timeout_s
+        limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
+        device = self.device.torch_name
+        return Session(zygote, source, entry, card.backend, device, limits, caches, arena=arena)
+
+    @property
+    def seed(self) -> str:
+        """The run's secret seed."""
+        return self._court.seed
+
+    def watch(self) -> nvml.Watch:
+        """A context that samples the state of this GPU."""
+        device = self.device.torch_name
+        if self._nvml is None:
+            uuid = "" if device == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
+            self._nvml = nvml.Device(uuid)
+        return nvml.Watch(self._nvml)
+
+    def calibration(self) -> Calibration:
+        """What this GPU does today; measured when first asked for. Raises Verdict."""
+        known, device = self._court.calibrations, self.device
+        if device.torch_name not in known:
+            known[device.torch_name] = calibrate(
+                device.torch_name,
+                device.name,
+                frozenset({"float16", "bfloat16", "float32"}),
+                lambda arena, source, entry: self._opened(source, entry, (), arena),
+            )
+        return known[device.torch_name]
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""
@@ -289,7 +343,7 @@ class KernelReferee:
         single = Single(
             (card.backend,),
             lambda cache: kind(cache) | sanitizer.ENVIRONMENT,
-            (self._court.catalog.root,),
+            hidden_folders(self._court),
             gpu=True,
             wrap=lambda report: sanitizer.command(binary, tool, report),
             shown=(binary.parent,),
@@ -314,7 +368,7 @@ class KernelReferee:
             file=self.relative(verdict.file),
             line=verdict.line,
             log=self._in_project(verdict.log)[-8000:],
-            reproduce=" ".join(command),
+            reproduce=" ".join(command) if self.side == "head" else "",
         )
 
     def _in_project(self, text: str) -> str:
@@ -324,13 +378,17 @@ class KernelReferee:
     def relative(self, file: str) -> str:
         """A file's path within the project, or its end if it lies elsewhere."""
         file = self._in_project(file)
+        base = self._court.base if self.side == "base" else None
+        root = (base.catalog if base is not None else self._court.catalog).root
         try:
-            return str(Path(file).resolve().relative_to(self._court.catalog.root.resolve())) if file else ""
+            return str(Path(file).resolve().relative_to(root.resolve())) if file else ""
         except ValueError:
             return file[-300:]
 
     def forget(self) -> None:
-        """Drop trials, whose outputs take memory, and end the session."""
+        """Drop trials, whose outputs take memory, and end the session; the base's too."""
+        if self.base is not None:
+            self.base.forget()
         self._trials.clear()
         if self._session is not None:
             self._session.close()
@@ -340,13 +398,18 @@ class KernelReferee:
 _STARTING = threading.Lock()
 
 
-def zygote_for(court: Court, kind: str, backend: str) -> Zygote:
-    """The zygote that runs kernels of a backend, started when first asked for."""
-    key = f"{kind} {backend}"
+def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zygote:
+    """The zygote that runs one side's kernels of a backend, started when first asked for."""
+    key = f"{side} {kind} {backend}"
     with _STARTING:
         if key not in court.zygotes:
-            court.zygotes[key] = Zygote(kind, (backend,), _environment(kind, backend), (court.catalog.root,))
+            court.zygotes[key] = Zygote(kind, (backend,), _environment(kind, backend), hidden_folders(court))
         return court.zygotes[key]
+
+
+def hidden_folders(court: Court) -> tuple[Path, ...]:
+    """What no candidate may see: the project, and the base's."""
+    return (court.catalog.root, *((court.base.root,) if court.base is not None else ()))
 
 
 def _environment(kind: str, backend: str) -> Callable[[Path], dict[str, str]]:

@@ -87,10 +87,12 @@ class Backend(Protocol):
 
 
 class Tuning:
-    """What the autotuners of a call had to choose from: the length of the longest list of configurations."""
+    """What the autotuners of a call had to choose from (the length of the longest list of configurations), and the
+    number of the one that the last of them took; -1 where there is none."""
 
     def __init__(self) -> None:
         self.configs = 0
+        self.chosen = -1
 
 
 class Builds(list[Build]):

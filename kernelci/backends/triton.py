@@ -42,8 +42,11 @@ def tuned(config: int | None) -> Iterator[Tuning]:
         known = self.configs
         tuning.configs = max(tuning.configs, len(known))
         if chosen is None:
-            return run(self, *args, **kwargs)
-        self.configs = [known[chosen % len(known)]]  # a single one is taken without measuring it
+            result = run(self, *args, **kwargs)
+            tuning.chosen = known.index(self.best_config)
+            return result
+        tuning.chosen = chosen % len(known)
+        self.configs = [known[tuning.chosen]]  # a single one is taken without measuring it
         try:
             return run(self, *args, **kwargs)
         finally:

@@ -41,6 +41,10 @@ class Referee(Protocol):
     out: Path
     device: Any
     tier: str
+    side: str
+    """"head", or "base"."""
+    is_new: bool
+    """Whether the run compares with a base, and that has no kernel of this name."""
 
     @property
     def card(self) -> Card:
@@ -101,6 +105,23 @@ class Referee(Protocol):
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> Any:
         """The Inspection of a tool's run over these cases (kernelci.workbench.sanitizer)."""
+
+    @property
+    def seed(self) -> str:
+        """The run's secret seed."""
+
+    @property
+    def base(self) -> "Referee | None":
+        """The trusted side of the same kernel as the base has it, if there is a base that has it."""
+
+    def open(self, arena: Any = None) -> Any:
+        """A Session (kernelci.workbench.session) with a fresh candidate of this kernel, on this arena."""
+
+    def calibration(self) -> Any:
+        """The Calibration of this GPU (kernelci.workbench.calibration). Raises Verdict."""
+
+    def watch(self) -> Any:
+        """A context that samples the state of the GPU (kernelci.workbench.nvml)."""
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""

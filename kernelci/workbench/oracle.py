@@ -35,6 +35,32 @@ def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, T
     )
 
 
+def ask_stacked(
+    reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec], count: int
+) -> Truth:
+    """The truth of `count` calls at once: tensors of shape (count, …) in, and out. Raises ReferenceFailed.
+
+    A reference that torch can't map over the first axis is asked once for each call.
+    """
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    scalars = {name: value for name, value in inputs.items() if name not in tensors}
+
+    def one(some: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        truth = ask(reference, {**scalars, **some}, outputs)
+        return truth.oracle, truth.honest
+
+    try:
+        return Truth(*torch.func.vmap(one, randomness="error")(tensors))
+    except (ReferenceFailed, RuntimeError):
+        each = [one({name: value[index] for name, value in tensors.items()}) for index in range(count)]
+        return Truth(
+            *(
+                {name: torch.stack([side[name] for side in sides]) for name in outputs}
+                for sides in zip(*each, strict=True)
+            )
+        )
+
+
 def rounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Numbers in an output's dtype, rounded once."""
     return encoded(values, dtype) if is_float(dtype) else values.to(dtype)

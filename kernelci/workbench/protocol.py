@@ -9,7 +9,7 @@ import contextlib
 import socket
 import struct
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -120,6 +120,30 @@ class Call(Message, frozen=True):
     config: int | None = None
 
 
+class Series(Message, frozen=True):
+    """Get ready to call the entry once on each of these slots, in this order; slot i lies i · `stride` bytes further.
+
+    `call` is the call on slot 0. `mode` "graph": captured once, replayed on `Go`; "eager": called one after another;
+    "each": likewise, waiting for the device after each call. A series that can't be captured is answered so.
+    """
+
+    number: int
+    call: Call
+    slots: tuple[int, ...]
+    stride: int
+    mode: Literal["graph", "eager", "each"]
+
+
+class Go(Message, frozen=True):
+    """Make the calls of a series that is ready, and answer when the device is done with all of its work."""
+
+    number: int
+
+
+class Forget(Message, frozen=True):
+    """Drop all series: their graphs take memory."""
+
+
 class Build(Message, frozen=True):
     """Compile a kernel for a target, without a GPU, for each of the cases; `keep_cache`: give the DSL's cache back."""
 
@@ -156,6 +180,22 @@ class Done(Message, frozen=True):
 
     returned: dict[str, Returned] = {}
     configs: Annotated[int, Meta(ge=0, le=10_000)] = 0
+
+
+class Prepared(Message, frozen=True):
+    """A series is ready. `refused`: why it could not be captured; it is then none.
+
+    `config`: the number of the tuning configuration that the autotuner took, -1 where there is no autotuner.
+    """
+
+    refused: Annotated[str, Meta(max_length=4000)] = ""
+    config: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+
+
+class Finished(Message, frozen=True):
+    """All calls of a series are done; `device_ns` between two events around them, 0 without a GPU: a claim."""
+
+    device_ns: Annotated[float, Meta(ge=0.0, le=1e13)] = 0.0
 
 
 # The reasons that a candidate may give; all others are found by the referee itself.
@@ -209,8 +249,8 @@ class Ledger(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Build
-FromCandidate = Loaded | Done | Raised | Built | Ledger
+ToCandidate = Load | Call | Build | Series | Go | Forget
+FromCandidate = Loaded | Done | Raised | Built | Prepared | Finished | Ledger
 
 
 class Channel:

@@ -1,13 +1,31 @@
 """A session: one kernel's candidate process and its arena; a candidate that dies is replaced for the next call."""
 
 import signal
-from typing import Any, Protocol
+import time
+from typing import Any, Protocol, TypeVar
 
 from kernelci.errors import Verdict
 from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
-from kernelci.workbench.protocol import Call, DeadlinePassed, Done, Load, Loaded, Message, Raised, Refused, Source
+from kernelci.workbench.protocol import (
+    Call,
+    DeadlinePassed,
+    Done,
+    Finished,
+    Forget,
+    Go,
+    Load,
+    Loaded,
+    Message,
+    Prepared,
+    Raised,
+    Refused,
+    Series,
+    Source,
+)
+
+Answer = TypeVar("Answer", bound=Message)
 
 ARENA_BYTES = 16 * 2**20  # grown on demand; all of it is compared after each call
 
@@ -44,7 +62,9 @@ class Session:
         limits: Limits,
         caches: tuple[bytes, ...] = (),
         separate: bool = False,
+        arena: Arena | None = None,
     ) -> None:
+        """`arena`: one that several sessions work on by turns, and that outlives them; by default one of its own."""
         self._health = health.monitor(device)
         self._separate = separate
         self._zygote = zygote
@@ -53,7 +73,8 @@ class Session:
         self._caches = caches
         self.limits = limits
         self._candidate: Candidate | None = None
-        self.arena = Arena(device, ARENA_BYTES)
+        self._shared = arena is not None
+        self.arena = arena or Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
         self.configs = 0  # of the longest list that an autotuner chose from
 
@@ -66,11 +87,32 @@ class Session:
 
     def call(self, message: Call) -> Done:
         """Call the entry in the candidate. Raises Verdict."""
-        answer = self._ask(self._running(), message, self.limits.call_s)
-        if not isinstance(answer, Done):
-            self._drop()
-            raise Verdict("refused", f"the candidate answered a call with {type(answer).__name__}")
+        answer = self._answered(message, Done)
         self.configs = max(self.configs, answer.configs)
+        return answer
+
+    def prepare(self, message: Series) -> Prepared:
+        """Get a series ready in the candidate. Raises Verdict."""
+        return self._answered(message, Prepared)
+
+    def go(self, number: int) -> tuple[int, float]:
+        """Run a series; nanoseconds by this side's clock, and by the candidate's events: a claim. Raises Verdict."""
+        message = Go(number)
+        self._running()
+        began = time.perf_counter_ns()
+        answer = self._answered(message, Finished)
+        return time.perf_counter_ns() - began, answer.device_ns
+
+    def forget(self) -> None:
+        """Drop all series. Raises Verdict."""
+        self._answered(Forget(), Prepared)
+
+    def _answered(self, message: Message, kind: type[Answer]) -> Answer:
+        answer = self._ask(self._running(), message, self.limits.call_s)
+        if not isinstance(answer, kind):
+            self._drop()
+            text = f"the candidate answered a {type(message).__name__.lower()} with {type(answer).__name__}"
+            raise Verdict("refused", text)
         return answer
 
     def _running(self) -> Candidate:
@@ -97,7 +139,7 @@ class Session:
         if isinstance(answer, Raised):
             # Host code that asks for data gets data here, and a call comes after the start: such claims are exceptions
             # like any other.
-            impossible = ("needs-data", "candidate-start") if isinstance(message, Call) else ("needs-data",)
+            impossible = ("needs-data",) if isinstance(message, Load) else ("needs-data", "candidate-start")
             reason = "raised" if answer.reason in impossible else answer.reason
             verdict = Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
             if answer.reason != "raised":
@@ -120,7 +162,8 @@ class Session:
     def close(self) -> None:
         """End the candidate and give the arena back."""
         self._drop()
-        self.arena.close()
+        if not self._shared:
+            self.arena.close()
 
 
 def _reason(end: Ended) -> tuple[str, str]:

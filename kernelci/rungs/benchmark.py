@@ -1,0 +1,124 @@
+"""benchmark: how long a call takes, by a clock that the kernel can't bend; and base against head where there is a base.
+
+docs/benchmark.md tells how it is measured.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kernelci import stats
+from kernelci.errors import Verdict
+from kernelci.gate import Gate
+from kernelci.model import Metric, Row, Unit
+from kernelci.model import Verdict as Answer
+from kernelci.reasons import Outcome
+from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.workbench import duel, figures, timing
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.duel import Measured
+
+ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
+
+
+@rung("benchmark", after=("correctness",), needs=("gpu", "quiet"))
+def benchmark(referee: Referee) -> Findings:
+    """One row per bench case."""
+    cases = tuple(case for case in referee.cases() if case.kind == "bench")
+    if not cases:
+        raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
+    calibration = referee.calibration()
+    base = referee.base
+    sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
+    device = referee.device.torch_name
+    enough = _enough(calibration, referee)
+    found, notes, spent = duel.run(
+        device, referee.reference, cases, sides, calibration, referee.seed, referee.watch, enough
+    )
+    rows = [_row(referee, one, calibration) for one in found]
+    notes.append(
+        f"{spent.setting_up:.1f} s of setting up; {spent.contests:.1f} s of contests, {spent.windows:.1f} s in windows"
+    )
+    return Findings(rows=rows, notes=notes, metrics=list(_ceilings(calibration)))
+
+
+def _row(referee: Referee, one: Measured, calibration: Calibration) -> Row:
+    try:
+        return _measured(referee, one, calibration)
+    except Verdict as verdict:
+        return failed(referee, verdict, one.case, rung="benchmark")
+
+
+def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
+    """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
+    if one.head_fault is not None:
+        raise one.head_fault
+    cost, dtype = timing.cost_of(referee.reference, one.case), timing.dtype_of_case(one.case)
+    time = figures.checked_time(one.blocks, "head", calibration, cost, dtype)
+    metrics = [*figures.of_time(time, one.blocks, calibration, cost, dtype)]
+    notes = list(_notes(one, time.narrowed))
+    if any("base" in block.windows for block in one.blocks):
+        base = figures.checked_time(one.blocks, "base", calibration, cost, dtype)
+        metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
+        metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
+        metrics += figures.Duel(one.blocks, calibration.overhead).metrics(_floor(referee, one))
+    elif one.base_fault is not None:
+        notes.append(f"no comparison: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
+    dropped = sum(bool(block.dropped) for block in one.blocks)
+    if dropped:
+        metrics.append(Metric("dropped", dropped, Unit.COUNT, "dropped", "blocks that don't count"))
+    return Row(Outcome.PASSED, one.case.id, metrics=tuple(metrics), notes=tuple(notes))
+
+
+def _notes(one: Measured, narrowed: bool) -> Iterator[str]:
+    course = one.course
+    assert course is not None
+    yield f"{course.calls['full']} calls a window, {len(one.blocks)} blocks"
+    if course.mode == "eager":
+        yield f"eager: it can't be captured in a CUDA graph: {course.why_eager}"[:1000]
+    if not narrowed:
+        yield "by the referee's clock alone"
+    yield from sorted({f"block dropped: {block.dropped}" for block in one.blocks if block.dropped})
+
+
+def _floor(referee: Referee, one: Measured) -> float:
+    return Gate.now(referee.config.gate).of(referee.kernel.name, one.case.id).floor
+
+
+def _enough(calibration: Calibration, referee: Referee) -> Callable[[list[Measured]], bool]:
+    """Whether every row has an answer: no fault, and not UNKNOWN."""
+
+    def enough(group: list[Measured]) -> bool:
+        duels = [(one, _duel(one, calibration)) for one in group if not one.head_fault and not one.base_fault]
+        known = [(one, found) for one, found in duels if found is not None]
+        qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
+        answers = [
+            stats.decide(found.effect(), q, _floor(referee, one), noise=found.noise())
+            for (one, found), q in zip(known, qs, strict=True)
+        ]
+        return Answer.UNKNOWN not in answers
+
+    return enough
+
+
+def _duel(one: Measured, calibration: Calibration) -> figures.Duel | None:
+    """The comparison so far; None where it can't be trusted, which more blocks don't change."""
+    found = figures.Duel(one.blocks, calibration.overhead)
+    try:
+        found.effect()
+    except Verdict:
+        return None
+    return found
+
+
+def _ceilings(calibration: Calibration) -> Iterator[Metric]:
+    cost = calibration.overhead
+    yield Metric(
+        "copy", calibration.copy_bytes_per_s, Unit.BYTES_PER_SECOND, "copy", "measured within the GPU's memory"
+    )
+    for dtype, peak in calibration.peaks.items():
+        yield Metric(f"matmul:{dtype}", peak, Unit.FLOP_PER_SECOND, f"matmul {dtype}", "torch's own, 8192 cubed")
+    yield Metric(
+        "overhead", cost.ns, Unit.NANOSECONDS, "clock overhead", "of a window beside its calls", cost.low, cost.high
+    )
+    yield Metric(
+        "empty", cost.call_ns, Unit.NANOSECONDS, "empty call", "a kernel that does next to nothing, in a graph"
+    )

@@ -1,0 +1,115 @@
+"""What this GPU does today, measured once per run: a copy, a matmul per dtype, and what the clock itself costs."""
+
+import random
+import statistics
+from collections.abc import Callable
+
+import torch
+from msgspec import Struct
+
+from kernelci import gpus
+from kernelci.reference import Cost
+from kernelci.workbench.arena import Arena, dtype_of
+from kernelci.workbench.clock import Overhead, Window, overhead
+from kernelci.workbench.protocol import Call, Series, Source, TensorPlace
+from kernelci.workbench.session import Session
+from kernelci.workbench.slots import stopwatch
+
+COPY_BYTES = 2**30
+MATMUL_SIZE = 8192
+REPEATS = 10
+# A kernel that does next to nothing, in a candidate like any other.
+PROBE = b"import torch\n\n\ndef probe(x, y):\n    torch.add(x, 1.0, out=y)\n"
+PROBE_SIZES = (128, 256, 512, 1024)
+PROBE_ROUNDS = 4
+# Where gpus.toml does not know a GPU, this much more than what was measured is taken for impossible.
+MARGIN = 1.25
+
+
+class Calibration(Struct, frozen=True):
+    """Ceilings measured on this GPU in this run (byte/s, FLOP/s by dtype), those of its datasheet, and the clock's own
+    cost."""
+
+    copy_bytes_per_s: float
+    overhead: Overhead
+    peaks: dict[str, float]
+    limit_bytes_per_s: float
+    limit_flops_per_s: dict[str, float]
+    l2_bytes: int
+
+    def least_ns(self, cost: Cost, dtype: str, calls: int) -> float:
+        """What a call must take at the least, ns: by the datasheet, and as if what fits in the L2 never left it."""
+        moved = max((cost.bytes or 0.0) * calls - 2 * self.l2_bytes, 0.0) / calls
+        flops = self.limit_flops_per_s.get(dtype, 0.0)
+        return 1e9 * max(moved / self.limit_bytes_per_s, cost.flops / flops if flops else 0.0)
+
+    def ceiling_ns(self, cost: Cost, dtype: str) -> float:
+        """What a call takes at the ceilings that were measured here, ns."""
+        flops = self.peaks.get(dtype, 0.0)
+        return 1e9 * max((cost.bytes or 0.0) / self.copy_bytes_per_s, cost.flops / flops if flops else 0.0)
+
+
+def calibrate(
+    device: str, name: str, dtypes: frozenset[str], opened: Callable[[Arena, Source, str], Session]
+) -> Calibration:
+    """Measure all. `opened` starts a candidate on an arena with a source and its entry. Raises Verdict."""
+    gpu = gpus.by_name(name)
+    copied, peaks = copy_bandwidth(device), {dtype: matmul_peak(device, dtype) for dtype in sorted(dtypes)}
+    limits = {dtype: MARGIN * peak for dtype, peak in peaks.items()}
+    if gpu is not None:
+        limits |= {dtype: max(gpu.peak_flops_per_s.get(unit, 0.0) for unit in _units(dtype)) for dtype in peaks}
+    return Calibration(
+        copied,
+        clock_overhead(device, opened),
+        peaks,
+        gpu.memory_bandwidth_bytes_per_s if gpu else MARGIN * copied,
+        limits,
+        gpu.l2_bytes if gpu else torch.cuda.get_device_properties(device).L2_cache_size,
+    )
+
+
+def _units(dtype: str) -> tuple[str, ...]:
+    """The units of gpus.toml that could compute a dtype: float32 also by tensor cores, in pieces."""
+    return ("float32", "tf32") if dtype == "float32" else (dtype,)
+
+
+def copy_bandwidth(device: str) -> float:
+    """Bytes read and written in a second by a copy of a gibibyte within the GPU's memory."""
+    source = torch.empty(COPY_BYTES, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return 2 * COPY_BYTES / _seconds(device, lambda: target.copy_(source))
+
+
+def matmul_peak(device: str, dtype: str) -> float:
+    """FLOP in a second of torch's own matmul of square matrices of normal numbers; 0 for a dtype it does not take."""
+    try:
+        left, right = (torch.randn(MATMUL_SIZE, MATMUL_SIZE, device=device).to(dtype_of(dtype)) for _ in range(2))
+        return 2 * MATMUL_SIZE**3 / _seconds(device, lambda: left @ right)
+    except RuntimeError:
+        return 0.0
+
+
+def _seconds(device: str, work: Callable[[], object]) -> float:
+    work()
+    times = []
+    for _ in range(REPEATS):
+        stop = stopwatch(device)
+        work()
+        times.append(stop())
+    return statistics.median(times) / 1e9
+
+
+def clock_overhead(device: str, opened: Callable[[Arena, Source, str], Session]) -> Overhead:
+    """The cost of a window beside its calls, from a kernel that does next to nothing. Raises Verdict."""
+    arena = Arena(device, 2**16)
+    session = opened(arena, Source("probe", "probe.py", {"probe.py": PROBE}), "probe")
+    call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(4096, (16,), (1,), "float32")})
+    try:
+        for size in PROBE_SIZES:
+            session.prepare(Series(size, call, (0,) * size, 0, "eager" if device == "cpu" else "graph"))
+        order = [size for size in PROBE_SIZES for _ in range(PROBE_ROUNDS)]
+        random.shuffle(order)
+        return overhead([Window(size, *session.go(size)) for size in order])
+    finally:
+        session.close()
+        arena.close()

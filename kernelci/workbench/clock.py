@@ -1,0 +1,119 @@
+"""The clock: what a window's wall time says of one call, and whether the candidate's own events may say it closer.
+
+The referee's wall time around a window decides. Its overhead (message, launch of a graph, answer) is calibrated on a
+kernel that does next to nothing, as the intercept of a line through windows of many sizes.
+"""
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kernelci import stats
+from kernelci.errors import Verdict
+
+AGREE = 0.005  # how far the two clocks may lie apart where the wall clock's own interval is narrower
+INTERCEPT_NS = 60_000.0  # how far an honest intercept lies from the calibrated one, beyond its interval: scheduling
+INTERCEPT_SHARE = 0.01  # of the longest window
+
+
+class Window(Struct, frozen=True):
+    """One `Go`: how many calls, nanoseconds by the referee's clock, by the candidate's events (a claim; 0: none), and
+    of the referee's own fill just before it."""
+
+    calls: int
+    wall_ns: float
+    device_ns: float
+    fill_ns: float = 0.0
+
+
+class Overhead(Struct, frozen=True):
+    """What a window costs beside its calls, ns, with its interval; and what a call costs that does nothing."""
+
+    ns: float
+    low: float
+    high: float
+    call_ns: float
+    device_ns: float = 0.0
+
+    def wall(self, window: Window) -> float:
+        """Nanoseconds for each call of a window."""
+        return max(window.wall_ns - self.ns, 0.0) / window.calls
+
+    def device(self, window: Window) -> float:
+        """The same by the candidate's events."""
+        return max(window.device_ns - self.device_ns, 0.0) / window.calls
+
+    def resolution(self, window: Window) -> float:
+        """What the uncertainty of the overhead makes of the time of a call, ns."""
+        return (self.high - self.low) / 2 / window.calls
+
+
+class Time(Struct, frozen=True):
+    """The time of one call, ns, with its interval; `narrowed`: the candidate's events agreed and gave the interval."""
+
+    ns: float
+    low: float
+    high: float
+    wall_ns: float
+    device_ns: float
+    narrowed: bool
+    resolution_ns: float
+
+
+def overhead(windows: Sequence[Window]) -> Overhead:
+    """The overhead from windows of a kernel that does next to nothing, of at least three sizes."""
+    walls = stats.line([window.calls for window in windows], [window.wall_ns for window in windows])
+    device = stats.line([window.calls for window in windows], [window.device_ns for window in windows])
+    return Overhead(
+        max(walls.intercept, 0.0), walls.intercept_low, walls.intercept_high, walls.slope, max(device.intercept, 0.0)
+    )
+
+
+def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
+    """The time of a call from windows of one size. Raises Verdict("clocks-disagree")."""
+    wall, low, high = stats.center([cost.wall(window) for window in windows])
+    resolution = max(cost.resolution(window) for window in windows)
+    low, high = max(low - resolution, 0.0), high + resolution
+    device, device_low, device_high = stats.center([cost.device(window) for window in windows])
+    if not device:
+        return Time(wall, low, high, wall, 0.0, False, resolution)
+    room = AGREE * wall
+    if not low - room <= device <= high + room:
+        raise Verdict(
+            "clocks-disagree",
+            f"{wall / 1e3:.4g} µs a call ({low / 1e3:.4g} to {high / 1e3:.4g}) by the referee's clock, and "
+            f"{device / 1e3:.4g} µs by the candidate's events",
+        )
+    return Time(device, device_low, device_high, wall, device, True, resolution)
+
+
+def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:
+    """Windows of all sizes lie on one line whose intercept is the calibrated overhead.
+
+    Raises Verdict("short-windows"): the short ones take longer, or less, than their calls explain.
+    """
+    if not full or not short:
+        return
+    each = stats.center([cost.wall(window) for window in full])
+    longest = max(window.wall_ns for window in full)
+    spread = (each[2] - each[1]) / 2
+    room = INTERCEPT_NS + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
+    for window in short:
+        expected = cost.ns + each[0] * window.calls
+        if abs(window.wall_ns - expected) > room + 3 * spread * window.calls:
+            raise Verdict(
+                "short-windows",
+                f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "
+                f"{full[0].calls} calls it should take {expected / 1e3:.4g} µs",
+            )
+
+
+def check_possible(time: Time, floor_ns: float) -> None:
+    """No call is faster than its bytes and FLOP allow. Raises Verdict("impossible-time")."""
+    if time.ns < floor_ns or not math.isfinite(time.ns) or time.ns <= 0:
+        raise Verdict(
+            "impossible-time",
+            f"{time.ns / 1e3:.4g} µs a call; moving its bytes and doing its arithmetic takes {floor_ns / 1e3:.4g} µs "
+            "at the least on this GPU",
+        )

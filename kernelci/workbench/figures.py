@@ -1,0 +1,129 @@
+"""What a case's blocks come to: the figures of a benchmark row, and the reason where they can't be trusted."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from kernelci import stats
+from kernelci.errors import Verdict
+from kernelci.model import Metric, Unit, number
+from kernelci.reference import Cost
+from kernelci.workbench import clock
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.clock import Overhead, Time, Window
+from kernelci.workbench.contest import Block, log_ratios
+
+NOISY_SHARE = 0.5
+EVENTS_OVER_NOISE = 5.0  # a warm window is shown where it lasts this many times what the events themselves cost
+
+
+def windows(blocks: Sequence[Block], name: str) -> list[Window]:
+    """All windows of a side ("head"), or of one kind of a side's ("head.short"), in the blocks that count."""
+    return [window for block in blocks if not block.dropped for window in block.windows.get(name, ())]
+
+
+def checked_time(blocks: Sequence[Block], side: str, calibration: Calibration, cost: Cost, dtype: str) -> Time:
+    """A side's time of a call. Raises Verdict: the clocks disagree, short windows don't fit, or it is impossible."""
+    full = windows(blocks, side)
+    if sum(block.noisy for block in blocks) > NOISY_SHARE * len(blocks):
+        raise Verdict(
+            "not-quiet", "the referee's own kernels ran slower than usual between windows: something computes"
+        )
+    if not full:
+        why = next((block.dropped for block in blocks if block.dropped), "there is none")
+        raise Verdict("not-measured", f"no block of {side} counts: {why}")
+    found = clock.time_of(full, calibration.overhead)
+    clock.check_line(full, [*windows(blocks, f"{side}.short"), *windows(blocks, f"{side}.solo")], calibration.overhead)
+    clock.check_possible(found, calibration.least_ns(cost, dtype, full[0].calls))
+    return found
+
+
+def of_time(found: Time, blocks: Sequence[Block], calibration: Calibration, cost: Cost, dtype: str) -> Iterator[Metric]:
+    """Head's figures alone."""
+    yield time_metric("time", "time", found, "of one call on cold inputs, device only")
+    yield from _end_to_end(found, blocks)
+    yield from _warm(blocks, calibration.overhead)
+    if cost.bytes:
+        rate = cost.bytes / found.ns * 1e9
+        yield Metric("bandwidth", number(rate), Unit.BYTES_PER_SECOND, "bandwidth", "bytes of the case over its time")
+    if cost.flops:
+        yield Metric("flops", number(cost.flops / found.ns * 1e9), Unit.FLOP_PER_SECOND, "rate", "FLOP over time")
+    ceiling = calibration.ceiling_ns(cost, dtype)
+    if ceiling:
+        yield Metric(
+            "of_ceiling",
+            number(ceiling / found.ns),
+            Unit.FRACTION,
+            "of ceiling",
+            "the larger of bytes over a copy's rate and FLOP over a matmul's, both measured in this run, over the time",
+        )
+
+
+def time_metric(tag: str, name: str, found: Time, text: str) -> Metric:
+    """A time as a metric with its interval, ns."""
+    return Metric(tag, number(found.ns), Unit.NANOSECONDS, name, text, number(found.low), number(found.high))
+
+
+def _end_to_end(found: Time, blocks: Sequence[Block]) -> Iterator[Metric]:
+    each = windows(blocks, "head.each")
+    if not each:
+        return
+    value, low, high = stats.center([window.wall_ns / window.calls for window in each])
+    text = "of one call and the wait for it, launched from Python"
+    yield Metric("time_end_to_end", value, Unit.NANOSECONDS, "end to end", text, low, high)
+    share = max(0.0, 1 - found.ns / value)
+    yield Metric("host_share", share, Unit.FRACTION, "host share", "of the end-to-end time that is not the device's")
+
+
+def _warm(blocks: Sequence[Block], overhead: Overhead) -> Iterator[Metric]:
+    """By the candidate's events alone, since such a window is too short for another clock: for information."""
+    warm = [window for window in windows(blocks, "head.warm") if window.device_ns]
+    if warm and min(window.device_ns for window in warm) > EVENTS_OVER_NOISE * overhead.device_ns:
+        value, low, high = stats.center([overhead.device(window) for window in warm])
+        text = "inputs in the L2; by the kernel's own events, for information"
+        yield Metric("time_warm", value, Unit.NANOSECONDS, "warm", text, low, high)
+
+
+class Duel:
+    """Base against head over paired blocks, by both clocks."""
+
+    def __init__(self, blocks: Sequence[Block], overhead: Overhead, end_to_end: bool = False) -> None:
+        base, head = ("base.each", "head.each") if end_to_end else ("base", "head")
+        devices = [window.device_ns for window in windows(blocks, head)]
+        self.wall = self._effect(blocks, base, head, overhead.wall)
+        self.device = self._effect(blocks, base, head, overhead.device) if devices and all(devices) else None
+        judge = overhead.device if self.device else overhead.wall
+        self._aa = log_ratios(blocks, base, "base'", judge) if not end_to_end else ()
+
+    def _effect(self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> stats.Effect:
+        aa = log_ratios(blocks, base, "base'", cost) if "." not in base else ()
+        return stats.effect(log_ratios(blocks, base, head, cost), aa=aa)
+
+    def effect(self) -> stats.Effect:
+        """The narrower clock's effect, with the larger p of both. Raises Verdict("clocks-disagree")."""
+        wall, device = self.wall, self.device
+        if device is None:
+            return wall
+        if not wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE:
+            raise Verdict(
+                "clocks-disagree",
+                f"head against base is {wall.effect:+.2%} by the referee's clock and {device.effect:+.2%} by the "
+                "candidates' events",
+            )
+        return stats.Effect(device.effect, device.low, device.high, max(wall.p, device.p), device.blocks)
+
+    def noise(self) -> float:
+        """The noise floor that base against base shows, as a fraction; 0 where it was not measured."""
+        found = stats.noise_floor(self._aa, self.wall.blocks)
+        return found if math.isfinite(found) else 0.0
+
+    def metrics(self, floor: float) -> Iterator[Metric]:
+        """delta, floor, noise, p and blocks."""
+        found, noise = self.effect(), self.noise()
+        text = "head over base, less one"
+        yield Metric("delta", found.effect, Unit.FRACTION, "delta", text, number(found.low), number(found.high))
+        yield Metric(
+            "floor", max(floor, noise), Unit.FRACTION, "floor", "what is too small to matter, or to be seen here"
+        )
+        yield Metric("noise", noise, Unit.FRACTION, "noise floor", "95 % of base against base lie below")
+        yield Metric("p", found.p, Unit.FRACTION, "p", "two-sided, of no effect, by the worse of both clocks")
+        yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")

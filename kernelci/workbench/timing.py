@@ -1,0 +1,137 @@
+"""How one kernel's cases are timed: how many slots, how many blocks, and what the blocks come to."""
+
+import math
+import secrets
+from collections.abc import Sequence
+
+import torch
+from msgspec import Struct
+
+from kernelci.errors import Verdict
+from kernelci.reference import Case, Cost, Reference
+from kernelci.workbench import pools, slots
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.clock import Overhead, Window
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener
+from kernelci.workbench.cuda_memory import CudaFailed
+from kernelci.workbench.draws import Sketch
+
+WINDOW_NS = 20e6
+MAX_CALLS = 4096  # a graph of so many calls takes about a tenth of a second to capture
+MAX_CALLS_DRAWN_ALONE = 64
+SCOUT_CALLS = 64
+MEMORY_SHARE = 0.3  # of what is free goes to the arena; the pools and the oracle need the rest
+MEMORY_BYTES = 40 * 2**30
+LEAST_CALLS = 2
+
+
+def arena_for(device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> tuple[Arena, str]:
+    """An arena that holds the slots of every case by turns, halved until the GPU has room; a note where it had not.
+
+    Raises Verdict("out-of-memory") where two slots of the largest case don't fit.
+    """
+    layouts = [slots.layout(reference, case) for case in cases]
+    least = max(LEAST_CALLS * layout.stride for layout in layouts)
+    wanted = max(
+        most_calls(reference, case, layout.stride, 2**60, calibration) * layout.stride
+        for case, layout in zip(cases, layouts, strict=True)
+    )
+    size, note = min(wanted, budget(device)), ""
+    while size >= least:
+        try:
+            return Arena(device, size), note
+        except CudaFailed:
+            size //= 2
+            note = f"the GPU's memory holds only {size / 2**30:.3g} GiB of slots: windows are shorter"
+    raise Verdict("out-of-memory", f"two slots of the largest case need {least} bytes of GPU memory")
+
+
+def budget(device: str) -> int:
+    """Bytes of memory that slots may take."""
+    if device == "cpu":
+        return 2**28
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(min(MEMORY_BYTES, MEMORY_SHARE * free))
+
+
+def most_calls(reference: Reference, case: Case, stride: int, room: int, calibration: Calibration) -> int:
+    """Calls of a window that a case can need: 20 ms at the fastest that is possible, within memory and patience."""
+    cost = cost_of(reference, case)
+    fastest = calibration.least_ns(cost, dtype_of_case(case), 2**20)
+    wanted = math.ceil(WINDOW_NS / max(fastest, calibration.overhead.call_ns, 100.0))
+    cap = MAX_CALLS if pools.is_plain(reference, case) else MAX_CALLS_DRAWN_ALONE
+    return max(LEAST_CALLS, min(wanted, cap, room // stride))
+
+
+def cost_of(reference: Reference, case: Case) -> Cost:
+    """The Cost of a case."""
+    inputs = reference.inputs(case, Sketch())
+    return reference.cost(case, inputs, reference.outputs(case, inputs))
+
+
+def dtype_of_case(case: Case) -> str:
+    """The dtype that a case names; "float32" where it names none."""
+    return str(dict(case.values).get("dtype", "float32")).removeprefix("torch.")
+
+
+class Scouted(Struct, frozen=True):
+    """What a first process of a side showed of a case: nanoseconds of a call, and the autotuner's choice."""
+
+    ns: float
+    config: int
+
+
+def scout(
+    opened: Opener, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration
+) -> "list[Scouted | Verdict]":
+    """A process that tunes, and shows about how long a call takes; it ends with this. One answer per case."""
+    session = opened(arena)
+    try:
+        return [_scouted(Contestant("scout", session), arena, reference, case, calibration) for case in cases]
+    finally:
+        session.close()
+
+
+def _scouted(
+    one: Contestant, arena: Arena, reference: Reference, case: Case, calibration: Calibration
+) -> "Scouted | Verdict":
+    layout = slots.layout(reference, case)
+    calls = min(SCOUT_CALLS, most_calls(reference, case, layout.stride, arena.size, calibration))
+    bank = slots.Bank(reference, case, arena, calls, secrets.token_hex(8))
+    course = Course(bank, {"full": calls}, mode="eager" if arena.device == "cpu" else "graph")
+    try:
+        bank.deal()
+        config = one.prepare(0, course, "full", None)
+        windows = [one.go(0, course, "full") for _ in range(2)]
+    except Verdict as verdict:
+        return verdict
+    return Scouted(_fastest(windows, calibration.overhead), config)
+
+
+def _fastest(windows: Sequence[Window], overhead: Overhead) -> float:
+    return min(overhead.device(window) if window.device_ns else overhead.wall(window) for window in windows)
+
+
+def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
+    """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size."""
+    layout = slots.layout(reference, case)
+    most = most_calls(reference, case, layout.stride, arena.size, calibration)
+    touched = max(1, layout.read + layout.written)
+    cold = math.ceil(2 * calibration.l2_bytes / touched)
+    full = max(LEAST_CALLS, min(most, max(cold, math.ceil(WINDOW_NS / max(ns, 100.0)))))
+    warm = min(full, calibration.l2_bytes // 2 // touched)
+    calls: dict[Kind, int] = {
+        "full": full,
+        "short": max(1, full // 8 + secrets.randbelow(max(1, full // 2))),
+        "solo": 1,
+        "each": min(full, EACH_CALLS),
+    }
+    if warm >= 1:
+        calls["warm"] = warm
+    bank = slots.Bank(reference, case, arena, full, seed)
+    usual = []
+    for _ in range(3):
+        bank.deal()
+        usual.append(bank.fill_ns)
+    return Course(bank, calls, "eager" if arena.device == "cpu" else "graph", sorted(usual)[1])
