@@ -50,6 +50,8 @@ def _climbing(function: Any) -> Any:
 @click.option("--draw", default="", help="Only this draw, for example outliers:0.")
 @click.option("--seed", default="", help="The run's seed in hexadecimal, to repeat an earlier run's draws.")
 @click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
+@click.option("--base", default="", metavar="REF", help="Compare with the kernels of this commit, branch or tag.")
+@click.option("--base-folder", type=FOLDER, help="Compare with the project in this folder.")
 def run(root: Path, rungs: str, **options: Any) -> int:
     """Climb the ladder with the given KERNELS (names, wildcards, references or files); all without one."""
     wanted = tuple(part.strip() for part in rungs.split(",") if part.strip())

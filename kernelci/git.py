@@ -59,6 +59,11 @@ class Repository:
         """The commit that a name stands for. Raises ConfigError."""
         return self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").strip()
 
+    @property
+    def is_shallow(self) -> bool:
+        """Whether its history was cut when it was cloned."""
+        return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
+
     def merge_base(self, base: str, head: str) -> str:
         """The commit at which head left base. Raises ConfigError where their histories don't meet."""
         return self._text("merge-base", base, head).strip()
@@ -84,6 +89,8 @@ class Repository:
         answer = memoryview(self._git("cat-file", "--batch", stdin=asked))
         for entry in entries:
             head = bytes(answer[:128]).partition(b"\n")[0]
+            if head.endswith(b" missing"):
+                raise ConfigError(f"object {entry.object} is missing", hint="fetch without --filter", code="git")
             size = int(head.split()[2])
             if size != entry.size:
                 raise ConfigError(f"object {entry.object} has {size} bytes, not {entry.size}", code="git")

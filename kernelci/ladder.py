@@ -13,12 +13,13 @@ from msgspec import Struct
 import kernelci
 from kernelci import results
 from kernelci.ascent import Ascent, Progress, Rungs, device_for
+from kernelci.basing import Base
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import ConfigError
 from kernelci.lanes import spread
-from kernelci.model import SCHEMA_VERSION, KernelReport, Report
+from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report
 from kernelci.referee import Court, KernelReferee, zygote_for
 from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
@@ -42,6 +43,11 @@ class Plan(Struct, frozen=True):
     draw: str = ""
     tier: str = "pr"
     all_configs: bool = False
+    base: Base | None = None
+    """What to compare with; its folder must stay until the run ends."""
+    change: Change | None = None
+    notes: tuple[str, ...] = ()
+    """What the report is to say besides."""
 
 
 def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | None = None) -> Report:
@@ -74,7 +80,8 @@ def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict
         environment(court.device, sandbox.level().text),
         kernels,
         court.seed,
-        (f"interrupted: {missing} of {len(plan.kernels)} kernels did not finish",) if missing else (),
+        (*plan.notes, *((f"interrupted: {missing} of {len(plan.kernels)} kernels did not finish",) if missing else ())),
+        plan.change,
     )
 
 
@@ -92,7 +99,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         catalog=catalog,
         config=config,
         device=device,
-        builder=Builder(config, sass=_dumps(plan), hidden=(catalog.root,)),
+        builder=Builder(config, sass=_dumps(plan), hidden=(catalog.root, *((plan.base.root,) if plan.base else ()))),
         zygotes={},
         truths=Truths(device.torch_name, seed),
         references={},
@@ -102,6 +109,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         case_filter=plan.case,
         draw_filter=plan.draw,
         all_configs=plan.all_configs,
+        base=plan.base,
     )
     try:
         yield court

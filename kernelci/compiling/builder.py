@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -70,7 +71,7 @@ class Compilation(Struct, frozen=True):
 
 
 class Builder:
-    """Compiles in the background; each backend has a zygote of its own, started when first needed.
+    """Compiles in the background; each side and backend has a zygote of its own, started when first needed.
 
     Without `sass` nothing is disassembled, which takes longer than compiling a small kernel, and nothing new is kept.
     """
@@ -81,17 +82,21 @@ class Builder:
         self._sass = sass
         self._cache = cache_folder(config)
         self._pool = ThreadPoolExecutor(config.jobs or os.cpu_count() or 1, thread_name_prefix="compile")
-        self._zygotes: dict[str, Zygote] = {}
+        self._zygotes: dict[tuple[str, str], Zygote] = {}
         self._lock = threading.Lock()
         self._running: set[Future[Any]] = set()
 
-    def submit(self, kernel: Kernel, reference: Reference, target: str, all_configs: bool) -> "Future[Compilation]":
-        """Compile a kernel for a target in the background. ReferenceFailed comes out of the future."""
+    def submit(
+        self, kernel: Kernel, reference: Reference, target: str, all_configs: bool, side: str = "head"
+    ) -> "Future[Compilation]":
+        """Compile a kernel for a target in the background. Raises ReferenceFailed."""
         cases = reference.cases()
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
-        return self._begun(self._pool.submit(self._compile, kernel, message))
+        return self._begun(self._pool.submit(self._compile, kernel, message, side))
 
-    def fill_caches(self, kernel: Kernel, reference: Reference, target: str) -> "tuple[Future[bytes], ...]":
+    def fill_caches(
+        self, kernel: Kernel, reference: Reference, target: str, side: str = "head"
+    ) -> "tuple[Future[bytes], ...]":
         """Compile every case in the background, a process per dtype, for the DSL's own cache.
 
         A candidate that finds its launches there needs not compile them. Empty where compiling fails: the compile rung
@@ -103,10 +108,8 @@ class Builder:
         for case in reference.cases():
             groups.setdefault(str(dict(case.values).get("dtype", "")), []).append(case)
         messages = [_message(kernel, reference, target, tuple(cases), False) for cases in groups.values()]
-        return tuple(
-            self._begun(self._pool.submit(self._cache_of, kernel, msgspec.structs.replace(message, keep_cache=True)))
-            for message in messages
-        )
+        keeping = [msgspec.structs.replace(message, keep_cache=True) for message in messages]
+        return tuple(self._begun(self._pool.submit(self._cache_of, kernel, message, side)) for message in keeping)
 
     def _begun(self, future: "Future[Made]") -> "Future[Made]":
         self._running.add(future)
@@ -117,11 +120,11 @@ class Builder:
         """Wait until nothing is being compiled; faults are told elsewhere."""
         wait(list(self._running))
 
-    def _cache_of(self, kernel: Kernel, message: Build) -> bytes:
+    def _cache_of(self, kernel: Kernel, message: Build, side: str) -> bytes:
         path = self._cache / "jit" / _key(kernel, message)
         with contextlib.suppress(OSError):
             return path.read_bytes()
-        candidate = self._zygote(message.backend).fork(memory_bytes=self._config.memory_bytes)
+        candidate = self._zygote(message.backend, side).fork(memory_bytes=self._config.memory_bytes)
         try:
             answer = candidate.ask(message, self._config.compile_timeout_s)
         except (DeadlinePassed, Refused, Ended):
@@ -133,18 +136,19 @@ class Builder:
         _write(path, answer.cache)
         return answer.cache
 
-    def _compile(self, kernel: Kernel, message: Build) -> Compilation:
+    def _compile(self, kernel: Kernel, message: Build, side: str) -> Compilation:
         path = self._cache / "compiled" / _key(kernel, message)
         kept = _kept(path)
         if kept is not None:
             return msgspec.structs.replace(kept, cached=True)
-        made = self._fresh(message)
+        made = self._fresh(message, side)
         if made.verdict is None and self._sass:
             _keep(path, made)
         return made
 
-    def _fresh(self, message: Build) -> Compilation:
-        candidate = self._zygote(message.backend).fork(memory_bytes=self._config.memory_bytes)
+    def _fresh(self, message: Build, side: str) -> Compilation:
+        candidate = self._zygote(message.backend, side).fork(memory_bytes=self._config.memory_bytes)
+        began = time.monotonic()
         try:
             answer = candidate.ask(message, self._config.compile_timeout_s)
         except DeadlinePassed:
@@ -155,6 +159,7 @@ class Builder:
             answer = Raised("compiler-abort", f"the compiler process ended with {end}", log=candidate.log())
         finally:
             candidate.close()
+        seconds = round(time.monotonic() - began, 3)
         if isinstance(answer, Raised):
             reason = "compile-error" if answer.reason == "raised" else answer.reason
             return Compilation(message.target, verdict=msgspec.structs.replace(answer, reason=reason))
@@ -163,18 +168,18 @@ class Builder:
         if not answer.kernels:
             return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
         builds = tuple(_described(kernel, self._sass) for kernel in answer.kernels)
-        return Compilation(message.target, builds, answer.notes)
+        return Compilation(message.target, builds, answer.notes, duration_s=seconds)
 
-    def warm(self, backend: str) -> Zygote:
+    def warm(self, backend: str, side: str = "head") -> Zygote:
         """Start the zygote of a backend, if it has not been started; does not wait for its imports."""
         with self._lock:
-            if backend not in self._zygotes:
+            if (side, backend) not in self._zygotes:
                 environment = backends.get(backend).environment
-                self._zygotes[backend] = Zygote("compile", (backend,), environment, self._hidden)
-            return self._zygotes[backend]
+                self._zygotes[side, backend] = Zygote("compile", (backend,), environment, self._hidden)
+            return self._zygotes[side, backend]
 
-    def _zygote(self, backend: str) -> Zygote:
-        zygote = self.warm(backend)
+    def _zygote(self, backend: str, side: str) -> Zygote:
+        zygote = self.warm(backend, side)
         missing = zygote.wait_ready()
         if backend in missing:
             raise Verdict("missing-dependency", f"{backend} can't be imported: {missing[backend]}")

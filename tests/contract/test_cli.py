@@ -140,3 +140,44 @@ def test_json_is_the_report_alone(project: Path) -> None:
 def test_list_as_json(project: Path) -> None:
     (record,) = json.loads(_kernelci("list", "--json", root=project).stdout)
     assert ("softmax/mine", "triton", "") == (record["name"], record["backend"], record["error"])
+
+
+def _committed(project: Path) -> Path:
+    """The project as a repository with one commit."""
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "m")):
+        subprocess.run(["git", *settings, "-C", str(project), *command], check=True)
+    return project
+
+
+def _against(ref: str, root: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    out = root.parent / f"{root.name}-out"
+    return _kernelci("run", "--rungs", "precheck", "--base", ref, "--out", str(out), *more, root=root)
+
+
+def test_a_base_that_does_not_exist(project: Path) -> None:
+    _says(_against("nowhere", _committed(project)), 2, "error[base]", "no commit 'nowhere'", "git fetch")
+
+
+def test_a_base_outside_of_a_repository(project: Path) -> None:
+    _says(_against("main", project), 2, "error[base]", "not a git repository")
+
+
+def test_a_base_without_the_kernel(project: Path) -> None:
+    _committed(project)
+    (project / "kernels" / "softmax" / "mine.py").rename(project / "kernels" / "softmax" / "yours.py")
+    done = _against("HEAD", project, "--json")
+    report = json.loads(done.stdout)
+    assert (0, ["softmax/mine"]) == (done.returncode, report["change"]["removed"])
+    assert "not in HEAD, and measured alone: softmax/yours" in report["notes"]
+
+
+def test_the_working_tree_is_the_head_as_it_is(project: Path) -> None:
+    _committed(project)
+    (project / "kernels" / "softmax" / "mine.py").write_text(KERNEL.replace("def softmax", "def other"))
+    _says(_against("HEAD", project), 1, "softmax", "not committed, and judged as it is: kernels/softmax/mine.py")
+
+
+def test_a_folder_as_base_that_does_not_exist(project: Path) -> None:
+    done = _kernelci("run", "--base-folder", str(project / "nowhere"), root=project)
+    _says(done, 2, "error[base]", "no folder")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelci import catalog, config, ladder, results, rungs
+from kernelci import basing, catalog, config, ladder, results, rungs
 from kernelci.errors import ConfigError
 from kernelci.model import Report, RungResult
 
@@ -256,3 +256,47 @@ def test_no_candidate_lives_while_it_is_quiet(two: Path) -> None:
     _file(two / "rungs" / "phases.py", PHASES.replace("both.wait()", started).replace("assert busy", over))
     report = _climb(two, "pair", "still", lanes=2)
     assert ("", "") == (_reason(report, "pair"), _reason(report, "still"))
+
+
+# What a rung sees of the base: the other kernel of that name, in a sandbox of its own, on the same draws.
+SIDES = """
+from kernelci.rungs import Findings, rung
+@rung("sides", after=("precheck",), needs=("quiet",))
+def sides(referee):
+    if referee.base is None:
+        return Findings(notes=["new" if referee.is_new else "alone"])
+    found = []
+    for side in (referee, referee.base):
+        trial, truth = (ask(side.cases()[0], "normal:0") for ask in (side.trial, side.truth))
+        found.append(f"{side.side} {bool((trial.outputs['y'] == truth.oracle['y']).all())}")
+    return Findings(notes=[*found, *sorted(referee._court.zygotes)])
+"""
+
+
+@pytest.fixture
+def base(root: Path, tmp_path_factory: pytest.TempPathFactory) -> basing.Base:
+    """The project as it was: its kernel doubled; and the project compares both in a rung."""
+    folder = tmp_path_factory.mktemp("base")
+    _file(folder / "kernels" / "copy" / "plain.py", KERNEL.replace("y.copy_(x)", "y.copy_(x + x)"))
+    _file(root / "rungs" / "sides.py", SIDES)
+    return basing.in_folder(folder)
+
+
+def _against(root: Path, base: basing.Base | None) -> Report:
+    options = config.load(root, {}, {"cache": str(root / "cache")})
+    found = catalog.scan(root, options)
+    return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", ("sides",), base=base))
+
+
+def test_base_and_head_run_in_sandboxes_of_their_own(root: Path, base: basing.Base) -> None:
+    notes = _rung(_against(root, base), "sides").notes
+    assert ("head True", "base False", "base interpret triton", "head interpret triton") == notes
+
+
+def test_a_kernel_that_the_base_has_not_is_new(root: Path, base: basing.Base) -> None:
+    (base.root / "kernels" / "copy" / "plain.py").rename(base.root / "kernels" / "copy" / "other.py")
+    assert ("new",) == _rung(_against(root, basing.in_folder(base.root)), "sides").notes
+
+
+def test_without_a_base_nothing_is_compared(root: Path, base: basing.Base) -> None:
+    assert ("alone",) == _rung(_against(root, None), "sides").notes
