@@ -20,6 +20,7 @@ Text = Annotated[str, Meta(max_length=20_000)]
 NonFinite = Literal["nan", "inf", "-inf"]
 Number = Annotated[float, Meta(ge=-1.7e308, le=1.7e308)] | NonFinite
 Count = Annotated[int, Meta(ge=0, le=2**53)]
+Switch = Literal["on", "off", ""]
 
 
 def number(value: float) -> Number:
@@ -177,7 +178,8 @@ def worst(outcomes: list[Outcome]) -> Outcome:
 
 
 class Environment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the numbers come from. Two reports are comparable only if these agree."""
+    """Where the numbers come from. Two reports' times are comparable only where `kernelci.fingerprint` finds no
+    difference in it. Empty or None: this machine does not tell."""
 
     machine: Name
     python: Name
@@ -186,6 +188,14 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     driver: Name = ""
     isolation: Name = ""
     versions: dict[Name, Name] = {}
+    gpu_uuid: Name = ""
+    cuda: Name = ""
+    """The version of CUDA that torch was built with."""
+    clocks: Name = ""
+    """How fast the GPU may run: its maximum SM and memory clocks, and the applications' clock that is set."""
+    power_limit_w: Annotated[float, Meta(ge=0.0, le=1e6)] | None = None
+    ecc: Switch = ""
+    mig: Switch = ""
 
 
 class JudgeChange(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

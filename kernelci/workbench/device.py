@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from kernelci import gpus
 from kernelci.model import Environment
+from kernelci.workbench.gpu_settings import GpuSettings, settings
+from kernelci.workbench.nvml_handle import answered, uuid_of
 
 DISTRIBUTIONS = (
     "torch",
@@ -56,13 +58,15 @@ def target_of(name: str, capability: tuple[int, int]) -> str:
 
 
 def _driver() -> str:
-    try:
-        import pynvml
+    """NVML is optional: without it the report shows no driver version."""
+    return answered(_asked_driver) or ""
 
-        pynvml.nvmlInit()
-        version = pynvml.nvmlSystemGetDriverVersion()
-    except Exception:  # NVML is optional: the report then shows no driver version
-        return ""
+
+def _asked_driver() -> str:
+    import pynvml
+
+    pynvml.nvmlInit()
+    version = pynvml.nvmlSystemGetDriverVersion()
     return version.decode() if isinstance(version, bytes) else str(version)
 
 
@@ -79,6 +83,7 @@ def versions(names: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str]:
 
 def environment(device: Device, isolation: str) -> Environment:
     """What the report says of this machine."""
+    found = (answered(lambda: settings(uuid_of(device.torch_name))) if device.is_gpu else None) or GpuSettings()
     return Environment(
         machine=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
@@ -87,4 +92,16 @@ def environment(device: Device, isolation: str) -> Environment:
         driver=device.driver,
         isolation=isolation,
         versions=versions(),
+        gpu_uuid=found.gpu_uuid,
+        cuda=_cuda() if device.is_gpu else "",
+        clocks=found.clocks,
+        power_limit_w=found.power_limit_w,
+        ecc=found.ecc,
+        mig=found.mig,
     )
+
+
+def _cuda() -> str:
+    import torch
+
+    return str(torch.version.cuda or "")
