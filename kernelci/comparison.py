@@ -76,6 +76,12 @@ def times(report: Report) -> Times:
     return Times(by[Verdict.SLOWER], by[Verdict.UNKNOWN], by[Verdict.FASTER], by[Verdict.SAME])
 
 
+def tally(found: Times) -> str:
+    """How many of each, in words: `1 SLOWER, 2 FASTER, 40 SAME`; nothing where nothing was compared."""
+    groups = (found.slower, found.unknown, found.faster, found.same)
+    return ", ".join(f"{len(group):,} {group[0].verdict}" for group in groups if group)
+
+
 def measured(report: Report) -> tuple[Measured, ...]:
     """Every row that has a time and no comparison, in the report's order."""
     return tuple(

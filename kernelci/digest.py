@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from kernelci.model import BLOCKING, Finding, KernelReport, Metric, Report, Row, RungResult
+from kernelci.model import BLOCKING, Finding, KernelReport, LostRow, Metric, Report, Row, RungResult
 from kernelci.reasons import REASONS, Outcome
 
 _SEVERITY = (Outcome.BROKEN, Outcome.FAILED, Outcome.INVALID)
@@ -173,6 +173,11 @@ def _results(report: Report) -> Iterator[tuple[KernelReport, RungResult]]:
     return ((kernel, rung) for kernel in report.kernels for rung in kernel.rungs)
 
 
+def lost(report: Report) -> tuple[tuple[str, LostRow], ...]:
+    """The base's rows that the head lacks, by kernel."""
+    return tuple((kernel.name, row) for kernel in report.kernels for row in kernel.lost)
+
+
 def notes(report: Report, *, rows: bool = True) -> tuple[Note, ...]:
     """All remarks, equal ones together, in the order of the climb; without `rows` only those on whole rungs."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -187,6 +192,26 @@ def notes(report: Report, *, rows: bool = True) -> tuple[Note, ...]:
 def is_errors(table: Table) -> bool:
     """Whether the table holds errors against an oracle, of which only the worst are worth a line."""
     return any(cell is not None and _tag(cell) == WORST for _, cells in table.lines for cell in cells)
+
+
+TIME_TAGS = ("delta", "time")
+
+
+def without_times(table: Table) -> Table:
+    """The table less the rows of times, which have tables of their own, and less columns that are then empty."""
+    kept = [
+        index
+        for index, (_, cells) in enumerate(table.lines)
+        if not any(cell is not None and cell.tag in TIME_TAGS for cell in cells)
+    ]
+    lines = [table.lines[index] for index in kept]
+    used = [column for column in range(len(table.columns)) if any(cells[column] for _, cells in lines)]
+    return Table(
+        table.rung,
+        tuple(table.columns[column] for column in used),
+        tuple((key, tuple(cells[column] for column in used)) for key, cells in lines),
+        tuple(table.outcomes[index] for index in kept),
+    )
 
 
 def tables(report: Report) -> tuple[Table, ...]:

@@ -22,6 +22,41 @@ def metric(found: Metric) -> str:
     return f"{text} [{value(found.low, found.unit)}, {value(found.high, found.unit)}]"
 
 
+def plus_minus(found: Metric) -> str:
+    """A metric's value with half its interval, as a share of the value: `12.3 µs ± 0.4 %`."""
+    text = value(found.value, found.unit)
+    ends = (found.value, found.low, found.high)
+    if found.value == 0 or not all(isinstance(end, float | int) for end in ends):
+        return text
+    middle, low, high = (float(end) for end in ends if end is not None)
+    return f"{text} ± {significant(100 * (high - low) / 2 / abs(middle), 2)} %"
+
+
+def change(found: Metric) -> str:
+    """A relative change with its sign and interval: `+2.75 % [+2.10, +3.40]`."""
+    ends = [end for end in (found.low, found.high) if end is not None]
+    decimals = 2 if all(isinstance(end, str) or abs(end) < 0.1 for end in (found.value, *ends)) else 1
+    text = f"{_signed(found.value, decimals)} %"
+    return text if len(ends) < 2 else f"{text} [{', '.join(_signed(end, decimals) for end in ends)}]"
+
+
+def _signed(share: Number, decimals: int) -> str:
+    if isinstance(share, str):
+        return _WORDS[share]
+    text = f"{100 * share:+.{decimals}f}"
+    return text if text.strip("+-0.") else text[1:]
+
+
+LEAST_CHANCE = 1e-6
+
+
+def chance(found: Metric) -> str:
+    """A p- or q-value: `0.012`; nobody reads more than that it is tiny."""
+    if isinstance(found.value, str):
+        return _WORDS[found.value]
+    return f"< {significant(LEAST_CHANCE, 1)}" if found.value < LEAST_CHANCE else significant(found.value, 2)
+
+
 def value(number: Number, unit: Unit = Unit.NONE) -> str:
     """A number with its unit as people read it."""
     if isinstance(number, str):

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelci import digest, inert, units
-from kernelci.model import Report, RungResult
+from kernelci.comparison import Measured, Time, measured, tally, times
+from kernelci.model import Metric, Report, RungResult, Verdict
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reporters import Context
 
@@ -24,6 +25,7 @@ STOPS = 50
 NAMES = 6
 RUNGS = 12
 NOTES = 10
+TIMES = 40
 _LOOK = {
     Outcome.PASSED: ("✓ passed", "green"),
     Outcome.FAILED: ("✗ FAILED", "bold red"),
@@ -84,6 +86,7 @@ def _console(stream: IO[str], width: int, color: bool) -> Console:
 def _print(report: Report, folder: str, console: Console) -> None:
     stops = digest.stops(report)
     console.print(_verdict(report))
+    console.print(_lost(report))
     if report.kernels:
         console.print()
         console.print(_ladder([(kernel.name, kernel.rungs) for kernel in report.kernels]))
@@ -92,6 +95,8 @@ def _print(report: Report, folder: str, console: Console) -> None:
         console.print(_stop(stop))
     if len(stops) > STOPS:
         console.print(Text(f"\nand {len(stops) - STOPS:,} more in results.json"))
+    console.print(_times(report))
+    console.print(_measured(report))
     console.print(_skipped(report))
     console.print(_footer(report, folder))
 
@@ -168,6 +173,88 @@ def listed(names: list[str], limit: int = NAMES) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def _lost(report: Report) -> RenderableType:
+    """What the base has and the head has not, first of all."""
+    removed = report.change.removed if report.change is not None else ()
+    lines = [Text(f"removed: {listed([inert.line(name) for name in removed])}", style="bold yellow")] if removed else []
+    found = digest.lost(report)
+    for kernel, row in found[:NAMES]:
+        why = f", {inert.line(row.why)}" if row.why else ""
+        lines.append(Text(f"{row.how}: {inert.line(kernel)} {inert.line(row.case)}{why}", style="bold yellow"))
+    if len(found) > NAMES:
+        lines.append(Text(f"and {len(found) - NAMES:,} more rows that the base has"))
+    return Group(*lines)
+
+
+_VERDICTS = {Verdict.SLOWER: "bold red", Verdict.UNKNOWN: "yellow", Verdict.FASTER: "green", Verdict.SAME: "dim"}
+
+
+def _times(report: Report) -> RenderableType:
+    """Head against base, slower first; what is the same is only counted."""
+    found = times(report)
+    if not tally(found):
+        return Group()
+    changed = (*found.slower, *found.unknown, *found.faster)
+    parts: list[RenderableType] = [Text(), Text(f"times against base: {tally(found)}", style="bold")]
+    if changed:
+        with_q = any(time.q for time in changed[:TIMES])
+        table = _plain_table(("verdict", "kernel", "case"), ("base", "head", "change", *(("q",) if with_q else ())))
+        for time in changed[:TIMES]:
+            table.add_row(*_changed(time, with_q))
+        parts.append(table)
+        parts += [_field("note", _why(time)) for time in changed[:TIMES] if time.cause]
+    if len(changed) > TIMES:
+        parts.append(Text(f"and {len(changed) - TIMES:,} more in results.json"))
+    return Group(*parts)
+
+
+def _plain_table(left: Iterable[str], right: Iterable[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in left:
+        table.add_column(name, overflow="fold")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _changed(time: Time, with_q: bool) -> list[Text]:
+    names = (inert.line(time.kernel), inert.line(time.case), _value(time.base), _value(time.head))
+    change = units.change(time.delta) if time.delta else ""
+    q = (units.chance(time.q) if time.q else "",) if with_q else ()
+    word = Text(time.verdict.value, style=_VERDICTS[time.verdict])
+    return [word, *map(Text, (*names, change, *q))]
+
+
+def _why(time: Time) -> str:
+    return f"{inert.line(time.kernel)} {inert.line(time.case)}: {inert.line(time.cause, 200)}"
+
+
+def _value(found: Metric | None) -> str:
+    return units.value(found.value, found.unit) if found is not None else ""
+
+
+def _measured(report: Report) -> RenderableType:
+    """Times that have nothing to compare with."""
+    rows = measured(report)
+    if not rows:
+        return Group()
+    parts: list[RenderableType] = [Text()]
+    table = _plain_table(("kernel", "case"), ("time", "end to end", "attained"))
+    table.add_column("speed-up over", overflow="fold")
+    for row in rows[:TIMES]:
+        table.add_row(*_measured_row(row))
+    parts.append(table)
+    if len(rows) > TIMES:
+        parts.append(Text(f"and {len(rows) - TIMES:,} more in results.json"))
+    return Group(*parts)
+
+
+def _measured_row(row: Measured) -> list[Text]:
+    over = (f"{inert.line(each.tag.removeprefix('speedup_'), 20)} {_value(each)}" for each in row.speedups)
+    shown = (units.plus_minus(row.time), _value(row.end_to_end), _value(row.attained), ", ".join(over))
+    return [Text(each) for each in (inert.line(row.kernel), inert.line(row.case), *shown)]
 
 
 def _skipped(report: Report) -> RenderableType:

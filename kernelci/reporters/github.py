@@ -26,6 +26,8 @@ def _ranked(report: Report) -> Iterator[str]:
     change = report.change
     if change is not None and change.removed:
         yield _command("warning", "", 0, "kernels removed", ", ".join(change.removed))
+    for kernel, row in digest.lost(report):
+        yield _command("warning", "", 0, f"{kernel}: row {row.how}", f"{inert.line(row.case)} {inert.line(row.why)}")
     seen = set()
     for stop in digest.stops(report):
         if stop.kernel.name not in seen:  # the first failing line of each kernel; the rest is in the summary

@@ -16,7 +16,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 
 from kernelci import digest, inert, publication, resources, units
-from kernelci.comparison import Time, Times, times
+from kernelci.comparison import Measured, Time, Times, measured, tally, times
 from kernelci.errors import ConfigError
 from kernelci.model import BLOCKING, KernelReport, Report, Unit
 from kernelci.publication import Block, Publication, Stopped
@@ -80,11 +80,13 @@ class Facts(Struct, frozen=True):
     errors: tuple[digest.Table, ...]
     resources: tuple[digest.Table, ...]
     times: Times
+    measured: tuple[Measured, ...]
 
     @classmethod
     def of(cls, report: Report) -> "Facts":
         """The digest of a report."""
         tables = digest.tables(report)
+        others = (digest.without_times(table) for table in tables if not digest.is_errors(table))
         return cls(
             digest.verdict(report),
             digest.rung_names(report),
@@ -92,14 +94,10 @@ class Facts(Struct, frozen=True):
             digest.skipped(report),
             digest.notes(report),
             tuple(digest.worst_lines(table) for table in tables if digest.is_errors(table)),
-            tuple(table for table in tables if not digest.is_errors(table) and not _is_times(table)),
+            tuple(table for table in others if table.lines),
             times(report),
+            measured(report),
         )
-
-
-def _is_times(table: digest.Table) -> bool:
-    """Whether the table holds comparisons with the base, which have sections of their own."""
-    return any(cell is not None and cell.tag == "delta" for _, cells in table.lines for cell in cells)
 
 
 def render(report: Report, context: Context) -> str:
@@ -185,6 +183,11 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         "line": inert.line,
         "ours": inert.ours,
         "metric": lambda found: units.metric(found) if found is not None else "",
+        "value": lambda found: units.value(found.value, found.unit) if found is not None else "",
+        "plus_minus": lambda found: units.plus_minus(found) if found is not None else "",
+        "change": lambda found: units.change(found) if found is not None else "",
+        "chance": lambda found: units.chance(found) if found is not None else "",
+        "baseline": lambda found: inert.line(found.tag.removeprefix("speedup_"), 20),
         "elapsed": units.elapsed,
         "place": digest.place,
         "reproduce": digest.reproduce,
@@ -250,6 +253,9 @@ def view(report: Report, facts: Facts, level: Level, context: Context) -> dict[s
         "more_notes": max(len(facts.notes) - NOTES, 0),
         "artifacts": sum(len(rung.artifacts) for kernel in report.kernels for rung in kernel.rungs),
         "times": _times(facts.times, level),
+        "tally": tally(facts.times),
+        "measured": _measured(facts, level),
+        "lost": digest.lost(report),
         "left_out": _left_out(report, facts, level, len(kernels)),
     }
 
@@ -284,10 +290,36 @@ def _times(found: Times, level: Level) -> list[dict[str, Any]]:
         ("Unknown: more blocks are needed to tell", found.unknown, False),
         ("Unchanged", found.same if level.tables else (), True),
     )
-    return [
-        {"title": title, "lines": lines[: level.lines], "more": max(len(lines) - level.lines, 0), "folded": folded}
-        for title, lines, folded in sections
-    ]
+    return [_section(title, lines, folded, level) for title, lines, folded in sections]
+
+
+def _section(title: str, lines: tuple[Time, ...], folded: bool, level: Level) -> dict[str, Any]:
+    """A section's lines, and which columns have anything in them."""
+    kept = lines[: level.lines]
+    return {
+        "title": title,
+        "lines": kept,
+        "more": len(lines) - len(kept),
+        "folded": folded,
+        "targets": len({time.target for time in kept}) > 1,
+        "q": any(time.q for time in kept),
+        "roofline": any(any(time.roofline) for time in kept),
+        "causes": any(time.cause for time in kept),
+    }
+
+
+def _measured(facts: Facts, level: Level) -> dict[str, Any]:
+    """Times with nothing to compare with; folded where there are comparisons, which matter more."""
+    lines = facts.measured[: level.lines] if level.passed else ()
+    return {
+        "lines": lines,
+        "more": len(facts.measured) - len(lines),
+        "folded": bool(tally(facts.times)) or not level.tables,
+        "end_to_end": any(each.end_to_end for each in lines),
+        "attained": any(each.attained for each in lines),
+        "speedups": any(each.speedups for each in lines),
+        "notes": any(each.notes for each in lines),
+    }
 
 
 def _left_out(report: Report, facts: Facts, level: Level, kernels: int) -> list[str]:

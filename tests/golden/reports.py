@@ -1,6 +1,20 @@
-"""Five small reports as real runs leave them; the golden files show how each is read."""
+"""Small reports as real runs leave them; the golden files show how each is read."""
 
-from kernelci.model import Artifact, Environment, Finding, KernelReport, Metric, Report, Row, RungResult, Unit
+import msgspec
+
+from kernelci.model import (
+    Artifact,
+    Environment,
+    Finding,
+    KernelReport,
+    LostRow,
+    Metric,
+    Report,
+    Row,
+    RungResult,
+    Unit,
+    Verdict,
+)
 from kernelci.reasons import Outcome, outcome_of
 
 P = Outcome.PASSED
@@ -224,6 +238,64 @@ def broken() -> Report:
     return report((bad, sick), CPU, notes=(HOSTILE,))
 
 
+def compared(case: str, delta: float, half: float, verdict: Verdict, q: float, **more: object) -> Row:
+    """A bench case against its base, 12.3 µs there."""
+    head = 12_300.0 * (1 + delta)
+    metrics = (
+        Metric("time_base", 12_300.0, Unit.NANOSECONDS, "base", "", 12_290.0, 12_310.0),
+        Metric("time_head", head, Unit.NANOSECONDS, "head", "", head - 10, head + 10),
+        Metric("delta", delta, Unit.FRACTION, "change", "", delta - half, delta + half),
+        Metric("floor", 0.005, Unit.FRACTION, "floor"),
+        Metric("p", q / 60, Unit.FRACTION, "p"),
+        Metric("q", q, Unit.FRACTION, "q"),
+        Metric("blocks", 12, Unit.COUNT, "blocks"),
+    )
+    return Row(outcome_of(more["finding"].reason) if "finding" in more else P, case, "sm_90a", metrics=metrics,
+               verdict=verdict, **more)  # fmt: skip
+
+
+def against_base() -> Report:
+    """All verdicts: one slower that blocks, one that is waived, and rows that the head has lost."""
+    slower = Finding(
+        "slower",
+        "2.1 % slower than base (1.8 to 2.4 %), floor 0.5 %",
+        reproduce="kernelci run softmax/triton --rungs benchmark --case 65536x2048-bf16 --base main",
+    )
+    rows = (
+        compared("65536x2048-bf16", 0.021, 0.003, Verdict.SLOWER, 3e-7, finding=slower),
+        compared("8192x8192-bf16", 0.034, 0.004, Verdict.SLOWER, 4e-8,
+                 notes=("waived by ada until 2026-12-31: exact on denormals now",)),
+        compared("4096x4096-fp16", -0.083, 0.004, Verdict.FASTER, 2e-9),
+        compared("1x131072-fp16", 0.004, 0.009, Verdict.UNKNOWN, 0.41),
+        compared("512x512-fp32", 0.0004, 0.0012, Verdict.SAME, 0.72),
+        Row(P, "64x64-fp32", "sm_90a", verdict=Verdict.SAME, notes=("the same machine code on both sides",)),
+    )  # fmt: skip
+    bad = kernel("softmax/triton", RungResult("precheck", P, 0.02), checked(), stop("benchmark", slower, rows, 21.0))
+    gone = (LostRow("32768x1024-bf16", "removed"), LostRow("1x8-fp16", "skipped", why="case above the cost cap"))
+    bad = msgspec.structs.replace(bad, lost=gone)
+    return report((bad, green("softmax/cuda")))
+
+
+def first_times() -> Report:
+    """Times without a base, one of a kernel that is timed call by call."""
+
+    def row(case: str, time: float, notes: tuple[str, ...] = ()) -> Row:
+        metrics = (
+            Metric("time", time, Unit.NANOSECONDS, "time", "cold, per call", time * 0.996, time * 1.004),
+            Metric("time_end_to_end", time + 4_100, Unit.NANOSECONDS, "end to end"),
+            Metric("host_share", 4_100 / (time + 4_100), Unit.FRACTION, "host share"),
+            Metric("of_ceiling", 0.873, Unit.FRACTION, "attained"),
+            Metric("speedup_eager", 3.12, Unit.RATIO, "over eager"),
+            Metric("speedup_compile", 1.04, Unit.RATIO, "over torch.compile"),
+        )
+        return Row(P, case, "sm_90a", metrics=metrics, notes=notes)
+
+    rows = (row("65536x2048-bf16", 131_000.0), row("512x512-fp32", 2_300.0, ("eager: it can't be captured",)))
+    calibration = (Metric("copy_bandwidth", 4.21e12, Unit.BYTES_PER_SECOND, "copy bandwidth"),)
+    timed = RungResult("benchmark", P, 14.0, rows=rows, metrics=calibration)
+    return report((kernel("softmax/triton", RungResult("precheck", P, 0.02), checked(), timed),))
+
+
 def large(rows: int, kernels: int = 1) -> Report:
     """Many failed rows, for the limits."""
     finding = Finding(
@@ -244,4 +316,6 @@ ALL = {
     "compile_error": compile_error,
     "all_skipped": all_skipped,
     "broken": broken,
+    "against_base": against_base,
+    "first_times": first_times,
 }

@@ -7,7 +7,7 @@ import pytest
 
 from kernelci.reporters import Context, get
 
-NAMES = ("all_green", "one_wrong", "compile_error", "all_skipped", "broken")
+NAMES = ("all_green", "one_wrong", "compile_error", "all_skipped", "broken", "against_base", "first_times")
 FILES = {"console": "txt", "markdown": "md", "junit": "xml"}
 
 

@@ -89,3 +89,14 @@ def test_our_own_texts_are_harmless_markdown() -> None:
 
     assert [] == [text for text in texts if any(sign in text for sign in ("<", "|", "@", "](", "\n"))]
     assert [] == [text for text in texts if text.count("`") % 2]
+
+
+def test_times_leave_the_other_tables(reports) -> None:
+    (table,) = (table for table in digest.tables(reports.first_times()) if table.rung == "benchmark")
+    rest = digest.without_times(table)
+    assert (("copy bandwidth",), 1) == (rest.columns, len(rest.lines))
+
+
+def test_lost_rows_by_kernel(reports) -> None:
+    found = digest.lost(reports.against_base())
+    assert [("softmax/triton", "removed"), ("softmax/triton", "skipped")] == [(name, row.how) for name, row in found]

@@ -36,7 +36,7 @@ def test_what_is_broken_is_a_maintainers(reports) -> None:
     assert "maintainer" in {action.who for action in feedback.of(reports.broken()).actions}
 
 
-@pytest.mark.parametrize("name", ["all_green", "one_wrong", "compile_error", "all_skipped", "broken"])
+@pytest.mark.parametrize("name", ["all_green", "one_wrong", "compile_error", "all_skipped", "broken", "against_base"])
 def test_it_is_a_reporter_too(name: str, reports) -> None:
     rendered = reporters.render("feedback", reports.ALL[name]())
 

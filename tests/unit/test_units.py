@@ -71,3 +71,30 @@ def test_every_number_has_a_short_form_in_every_unit(number: float, unit: Unit) 
 @given(st.floats(1e-300, 1e300), st.integers(2, 6))
 def test_significant_digits_keep_the_value(number: float, digits: int) -> None:
     assert math.isclose(number, float(units.significant(number, digits)), rel_tol=10.0 ** (1 - digits))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (0.0275, 0.021, 0.034, "+2.75 % [+2.10, +3.40]"),
+        (-0.08, -0.09, 0.0, "-8.00 % [-9.00, 0.00]"),
+        (0.5, 0.44, 0.561, "+50.0 % [+44.0, +56.1]"),
+        (0.01, None, None, "+1.00 %"),
+        (-1e-9, -1e-9, "inf", "0.00 % [0.00, inf]"),
+        ("nan", None, None, "NaN %"),
+    ],
+)
+def test_change(value: float | str, low: float | None, high: float | str | None, expected: str) -> None:
+    assert expected == units.change(Metric("delta", value, Unit.FRACTION, "change", "", low, high))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(4590.0, 4610.0, "4.6 µs ± 0.22 %"), (None, None, "4.6 µs"), (1.0, "inf", "4.6 µs")]
+)
+def test_plus_minus(low: float | None, high: float | str | None, expected: str) -> None:
+    assert expected == units.plus_minus(Metric("time", 4600.0, Unit.NANOSECONDS, "time", "", low, high))
+
+
+@pytest.mark.parametrize(("p", "expected"), [(0.4123, "0.41"), (3e-5, "3e-5"), (1e-12, "< 1e-6"), (0.0, "< 1e-6")])
+def test_chance(p: float, expected: str) -> None:
+    assert expected == units.chance(Metric("q", p, Unit.FRACTION, "q"))

@@ -78,7 +78,7 @@ def test_colours_only_where_they_are_asked_for(reports: ModuleType) -> None:
     assert plain.splitlines() == [line.rstrip() for line in uncoloured]
 
 
-@pytest.mark.parametrize("name", ["all_green", "one_wrong", "compile_error", "all_skipped", "broken"])
+@pytest.mark.parametrize("name", ["all_green", "one_wrong", "compile_error", "all_skipped", "broken", "against_base"])
 def test_no_line_is_wider_than_the_terminal(name: str, reports: ModuleType) -> None:
     for width in (60, 100):
         lines = console.render(reports.ALL[name](), Context(width=width)).splitlines()

@@ -64,3 +64,8 @@ def _failing(name: str, finding: Finding) -> Report:
     rung = RungResult("correctness", Outcome.FAILED, finding=finding)
     kernel = KernelReport(name, "a", "triton", "kernels/a/b.py", "0" * 64, (rung,))
     return Report(SCHEMA_VERSION, "0", "2026-01-01T00:00:00+00:00", 0.0, Environment("m", "3"), (kernel,))
+
+
+def test_lost_rows_come_before_what_is_wrong(reports: ModuleType) -> None:
+    found = lines(reports.against_base())
+    assert ["::warning", "::warning", "::error f"] == [line[:9] for line in found]

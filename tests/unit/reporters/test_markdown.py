@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kernelci.errors import ConfigError
-from kernelci.model import Environment, Finding, KernelReport, Metric, Report, Row, RungResult, Unit
+from kernelci.model import (
+    Environment,
+    Finding,
+    KernelReport,
+    LostRow,
+    Metric,
+    Report,
+    Row,
+    RungResult,
+    Unit,
+    Verdict,
+)
 from kernelci.reasons import Outcome
 from kernelci.reporters import Context, markdown
 
@@ -36,9 +47,28 @@ def made(text: str, reason: str = "wrong") -> Report:
         (metric, Metric(f"worst_ratio:{short}"[:300], 2.0, Unit.RATIO, short)),
         (text,),
     )
+    times = Row(
+        Outcome.PASSED,
+        short,
+        short,
+        short,
+        metrics=(Metric("delta", 0.1, Unit.FRACTION, short, text, 0.05, 0.15), Metric("q", 1e-9, Unit.FRACTION, short)),
+        notes=(text,),
+        verdict=Verdict.SLOWER,
+    )
+    first = Row(
+        Outcome.PASSED,
+        short,
+        metrics=(
+            Metric("time", 4.0, Unit.NANOSECONDS, short, text, 3.0, 5.0),
+            Metric(f"speedup_{short}"[:300].replace(":", ""), 2.0, Unit.RATIO, short),
+        ),
+        notes=(text,),
+    )
     skipped = RungResult("dump", Outcome.SKIPPED, finding=Finding("no-gpu", text), notes=(text,))
-    rungs = (RungResult(short, Outcome.FAILED, 1.0, found, (row,), (metric,), (), (text,)), skipped)
-    kernel = KernelReport(short, short, short, short, short, rungs)
+    benchmark = RungResult("benchmark", Outcome.PASSED, rows=(times, first))
+    rungs = (RungResult(short, Outcome.FAILED, 1.0, found, (row,), (metric,), (), (text,)), skipped, benchmark)
+    kernel = KernelReport(short, short, short, short, short, rungs, (LostRow(short, "removed", short, text),))
     where = Environment(short, short, short, short, short, short, {short: short})
     return Report(1, short, short, 1.0, where, (kernel,), short, (text,))
 
