@@ -6,9 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from msgspec import Struct
-
-from kernelci import backends, catalog, config
+from kernelci import backends, catalog, config, doctor_gpu
+from kernelci.check import Check
 from kernelci.errors import KernelciError
 from kernelci.workbench import cubin, toolkit
 
@@ -21,20 +20,12 @@ MODULES = {
 }
 
 
-class Check(Struct, frozen=True):
-    """One thing that was looked at. `essential`: without it nothing works here."""
-
-    name: str
-    passed: bool
-    found: str
-    next_step: str = ""
-    essential: bool = False
-
-
 def examine(root: Path) -> list[Check]:
     """All checks, in the order in which a run meets them."""
     root = root.resolve()
-    return [*_project(root), *_backends(), _compiler(), _tools(), _gpu(), _cache(root), _isolation()]
+    gpu = _gpu()
+    instruments = doctor_gpu.examine(gpu.passed)
+    return [*_project(root), *_backends(), _compiler(), _tools(), gpu, *instruments, _cache(root), _isolation()]
 
 
 def _project(root: Path) -> list[Check]:

@@ -5,9 +5,7 @@ proves nothing. That is why a kernel must have passed correctness before.
 """
 
 import contextlib
-import functools
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +15,7 @@ from msgspec import Struct
 
 from kernelci.errors import GpuSick, RunnerBroken, Verdict
 from kernelci.reference import Case
-from kernelci.workbench import toolkit, trial
+from kernelci.workbench import instruments, trial
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.protocol import Call, TensorPlace
 from kernelci.workbench.sanitizer_report import Report, parse
@@ -32,8 +30,6 @@ TOOLS = {
     "synccheck": "sanitizer-sync",
 }
 QUICK = ("memcheck", "racecheck")
-BINARY = "compute-sanitizer"
-_INSIDE = f"{BINARY}/{BINARY}"  # below a toolkit's folder; what lies in its bin is a script that starts this one
 PRINTED = 100  # findings that the tool writes out
 SHOWN = 5  # findings in a message
 # Where CUDA's memory is not cached, every tensor is an allocation that the tool knows the size of.
@@ -43,6 +39,7 @@ ELEMENTS = 2**20  # read and written by a case: the tools make kernels up to a h
 FLOPS = 1e9
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
 Opened = tuple[Session, Single]
+find = instruments.compute_sanitizer
 
 
 class Inspection(Struct, frozen=True):
@@ -53,17 +50,6 @@ class Inspection(Struct, frozen=True):
     cases: tuple[str, ...] = ()
     stopped: Verdict | None = None
     tail: str = ""
-
-
-@functools.cache
-def find() -> Path | None:
-    """The tool itself: its libraries lie beside it."""
-    on_path = shutil.which(BINARY)
-    homes = [toolkit.home(_INSIDE), Path(on_path).resolve().parents[1] if on_path else None]
-    for home in filter(None, [*homes, *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)]):
-        if (home / _INSIDE).is_file():
-            return (home / _INSIDE).resolve()
-    return Path(on_path).resolve() if on_path else None
 
 
 def command(binary: Path, tool: str, report: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import backends, doctor
-from kernelci.doctor import Check
+from kernelci.check import Check
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ("click", "rich", "msgspec", "jinja2", "markupsafe", "packaging", "junit_xml", "six", "pygments", "markdown_it")
