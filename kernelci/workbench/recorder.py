@@ -76,7 +76,7 @@ class Recorder:
         from cupti import cupti
 
         self._cupti = cupti
-        cupti.activity_register_callbacks(lambda: (BUFFER_BYTES, 0), self._completed)
+        cupti.activity_register_callbacks(_buffer, self._completed)
         for kind in self._kinds():
             cupti.activity_enable(kind)
 
@@ -120,6 +120,11 @@ class Recorder:
         with contextlib.suppress(Exception):
             self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(lost))
         return lost.value
+
+
+def _buffer() -> tuple[int, int]:
+    """The size of a buffer, and 0: as many records as it holds."""
+    return BUFFER_BYTES, 0
 
 
 def _direction(cupti: Any, kind: int) -> str:

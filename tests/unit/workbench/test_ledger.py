@@ -190,6 +190,16 @@ def test_the_referees_time(window_ns: float) -> None:
     assert () == judge(_ledger(_line(OWN)), _ledger(_line(OWN, CALLS)), CALLS, window_ns, {OWN}).findings
 
 
+def test_stamps_may_lengthen_a_tiny_kernel() -> None:
+    many = _line(OWN, CALLS, 1_400.0)
+
+    assert () == judge(_ledger(_line(OWN, each_ns=1_400.0)), _ledger(many), CALLS, CALLS * 1_100.0, {OWN}).findings
+
+
+def test_nodes_of_graphs_are_counted() -> None:
+    assert 2 * CALLS == _judged(_line(OWN, nodes=1), _line(ATEN, each_ns=1.0, nodes=1)).nodes
+
+
 def test_calls_from_the_host_may_idle() -> None:
     found = judge(_ledger(_line(OWN)), _ledger(_line(OWN, CALLS)), CALLS, 1e9, {OWN}, gap_ns=math.inf)
 
