@@ -184,20 +184,24 @@ def noise_floor(aa_log_ratios: Sequence[float], blocks: int | None = None) -> fl
     """
     if len(aa_log_ratios) < MIN_BLOCKS:
         return math.inf
+    return float(noise_floors([aa_log_ratios], blocks)[0])
+
+
+def noise_floors(aa_log_ratios: Any, blocks: int | None = None) -> "Array":
+    """As `noise_floor`, of many series at once: [..., blocks] to [...]."""
     import numpy as np
     from scipy.special import stdtr, stdtrit
 
-    middle, spread, freedom = _trimmed(np.asarray(aa_log_ratios, dtype=np.float64))
-    shift = abs(float(middle))
-    scale = float(spread) * _error_per_spread(max(blocks or len(aa_log_ratios), MIN_BLOCKS))
-    if scale == 0:
-        return math.expm1(shift)
-    low, high = 0.0, shift + scale * float(stdtrit(freedom, 0.975))
+    values = np.asarray(aa_log_ratios, dtype=np.float64)
+    middle, spread, freedom = _trimmed(values)
+    shift, tiny = np.abs(middle), np.finfo(np.float64).tiny
+    scale = np.maximum(spread * _error_per_spread(max(blocks or values.shape[-1], MIN_BLOCKS)), tiny)
+    low, high = np.zeros_like(shift), shift + scale * stdtrit(freedom, 0.975)
     for _ in range(40):  # the folded distribution has no closed quantile: halve the interval
-        middle_of = (low + high) / 2
-        inside = stdtr(freedom, (middle_of - shift) / scale) - stdtr(freedom, (-middle_of - shift) / scale)
-        low, high = (middle_of, high) if inside < 0.95 else (low, middle_of)
-    return math.expm1(high)
+        at = (low + high) / 2
+        outside = stdtr(freedom, (shift - at) / scale) + stdtr(freedom, (-shift - at) / scale) > 0.05
+        low, high = np.where(outside, at, low), np.where(outside, high, at)
+    return np.asarray(np.expm1(high))
 
 
 def decide(found: Effect, q: float, floor: float, looks: Looks = LOOKS, noise: float = 0.0) -> Verdict:
