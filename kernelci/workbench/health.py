@@ -178,4 +178,4 @@ class _Nvml:
         return tuple(found)
 
     def _processes(self) -> tuple[int, ...]:
-        return tuple(pid for pid in self._handle.pids() or () if not ours(pid))
+        return tuple(pid for pid in self._handle.pids() or () if ours(pid) is False)

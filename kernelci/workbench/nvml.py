@@ -95,13 +95,18 @@ def remarks(sampled: Sampled) -> tuple[str, ...]:
     return (f"clocks held down by the power limit{limit}",) if capped else ()
 
 
-def foreign(pids: tuple[int, ...] | None, is_ours: Callable[[int], bool] = ours) -> tuple[int, ...] | None:
-    """The processes that are not ours. None where none is, though we compute there too: the driver then counts
-    processes in a namespace that we can't see, and the numbers mean nothing here."""
+def foreign(pids: tuple[int, ...] | None, is_ours: Callable[[int], bool | None] = ours) -> tuple[int, ...] | None:
+    """The processes that are surely not ours; one that can't be seen may be a candidate that just ended.
+
+    None where none is ours, though we compute there too: the driver then counts processes in a namespace that we can't
+    see, and the numbers mean nothing here.
+    """
     if pids is None:
         return None
-    others = tuple(pid for pid in pids if not is_ours(pid))
-    return None if others and len(others) == len(pids) else others
+    whose = {pid: is_ours(pid) for pid in pids}
+    if whose and True not in whose.values():
+        return None
+    return tuple(pid for pid in pids if whose[pid] is False)
 
 
 class Device:

@@ -62,8 +62,8 @@ def uuid_of(device: str) -> str:
     return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
 
 
-def ours(pid: int) -> bool:
-    """Whether a process is this one or was started by it."""
+def ours(pid: int) -> bool | None:
+    """Whether a process is this one or was started by it. None: it can't be seen, for example because it just ended."""
     while pid > 1:
         if pid == os.getpid():
             return True
@@ -71,5 +71,5 @@ def ours(pid: int) -> bool:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
                 pid = int(file.read().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
-            return False
+            return None
     return False

@@ -144,6 +144,13 @@ def test_many_calls_in_one_of_many_launches() -> None:
     assert [("ledger-count", "one of 16 launches of softmax_tile took 98 % of their time")] == _said(found)
 
 
+def test_a_longest_launch_beyond_the_sum_is_one_that_does_it_all() -> None:
+    many = Activity("kernel", OWN, (132, 1, 1), (128, 1, 1), 7, CALLS, 0.0, longest_ns=800_000.0)
+
+    found = judge(Ledger((_line(OWN, each_ns=0.0),)), Ledger((many,)), CALLS, 1e3, {OWN})
+    assert ("ledger-count", "one of 16 launches of softmax_tile took 100 % of their time") in _said(found)
+
+
 def test_many_calls_that_do_less() -> None:
     found = judge(_ledger(_line(OWN)), _ledger(_line(OWN, CALLS, 5_000.0)), CALLS, 8e4, {OWN})
 
