@@ -34,9 +34,7 @@ def benchmark(referee: Referee) -> Findings:
         device, referee.reference, cases, sides, calibration, referee.seed, referee.watch, enough
     )
     rows = [_row(referee, one, calibration) for one in found]
-    notes.append(
-        f"{spent.setting_up:.1f} s of setting up; {spent.contests:.1f} s of contests, {spent.windows:.1f} s in windows"
-    )
+    notes.append(spent.text())
     return Findings(rows=rows, notes=notes, metrics=list(_ceilings(calibration)))
 
 

@@ -9,7 +9,7 @@ from kernelci.reasons import Outcome
 from kernelci.reference import Budget, Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
 from kernelci.workbench.compare import Comparison
-from kernelci.workbench.drawn import FEW, VARIED, split
+from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
 from kernelci.workbench.judging import judge
 from kernelci.workbench.location import locate, neighbours
 from kernelci.workbench.trial import bits, is_refusal
@@ -147,7 +147,11 @@ def _relate(referee: Referee, case: Case, draw: str, outputs: Outputs, seen: _Se
     if kind != "alone":
         return
     whole = referee.trial(case, VARIED).outputs
-    same = all(torch.equal(bits(values), bits(whole[name][:1].contiguous())) for name, values in outputs.items())
+    axes = output_axes(referee.reference, case, of)
+    same = all(
+        torch.equal(bits(values), bits(whole[name].narrow(axes[name], 0, 1).contiguous()))
+        for name, values in outputs.items()
+    )
     if not same and referee.reference.batch_invariant:
         raise Verdict("batch-dependent", f"the first of {of} alone has other bits than in the batch")
     if not same:

@@ -13,7 +13,7 @@ from kernelci import stats
 from kernelci.errors import Verdict
 
 AGREE = 0.005  # how far the two clocks may lie apart where the wall clock's own interval is narrower
-INTERCEPT_NS = 60_000.0  # how far an honest intercept lies from the calibrated one, beyond its interval: scheduling
+SPREADS = 6.0  # standard deviations of a single window's overhead that a short window may lie off
 INTERCEPT_SHARE = 0.01  # of the longest window
 
 
@@ -35,6 +35,8 @@ class Overhead(Struct, frozen=True):
     high: float
     call_ns: float
     device_ns: float = 0.0
+    spread: float = 0.0
+    """Standard deviation of a single window."""
 
     def wall(self, window: Window) -> float:
         """Nanoseconds for each call of a window."""
@@ -66,7 +68,12 @@ def overhead(windows: Sequence[Window]) -> Overhead:
     walls = stats.line([window.calls for window in windows], [window.wall_ns for window in windows])
     device = stats.line([window.calls for window in windows], [window.device_ns for window in windows])
     return Overhead(
-        max(walls.intercept, 0.0), walls.intercept_low, walls.intercept_high, walls.slope, max(device.intercept, 0.0)
+        max(walls.intercept, 0.0),
+        walls.intercept_low,
+        walls.intercept_high,
+        walls.slope,
+        max(device.intercept, 0.0),
+        walls.residual,
     )
 
 
@@ -98,7 +105,7 @@ def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) 
     each = stats.center([cost.wall(window) for window in full])
     longest = max(window.wall_ns for window in full)
     spread = (each[2] - each[1]) / 2
-    room = INTERCEPT_NS + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
+    room = SPREADS * cost.spread + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
     for window in short:
         expected = cost.ns + each[0] * window.calls
         if abs(window.wall_ns - expected) > room + 3 * spread * window.calls:

@@ -6,6 +6,7 @@ Processes of a few blocks start together, while nothing is measured; then one is
 
 import random
 import statistics
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
@@ -48,12 +49,40 @@ class Block(Struct):
     noisy: bool = False
 
 
+class Spent(Struct):
+    """Seconds by what they went into."""
+
+    setting_up: float = 0.0
+    starting: float = 0.0
+    drawing: float = 0.0
+    windows: float = 0.0
+    checking: float = 0.0
+
+    def text(self) -> str:
+        """For the report."""
+        parts = (
+            ("setting up and tuning", self.setting_up),
+            ("starting processes", self.starting),
+            ("drawing", self.drawing),
+            ("windows", self.windows),
+            ("checking", self.checking),
+        )
+        return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
+
+
 class Contestant:
     """One process of a side, with its series ready."""
 
-    def __init__(self, side: str, session: Session) -> None:
+    def __init__(self, side: str, session: Session, block: int = 0) -> None:
         self.side = side
         self.session = session
+        self._block = block
+
+    def kinds(self, course: Course) -> list[Kind]:
+        """The windows that it makes: all in the first of a few blocks, and base against base only full ones."""
+        if self.side != _owner(self.side):
+            return ["full"]
+        return [kind for kind in course.calls if not self._block or kind in ("full", "each")]
 
     def prepare(self, number: int, course: Course, kind: Kind, config: int | None) -> int:
         """Get one kind of window ready; the autotuner's choice. A graph that is refused makes the course eager."""
@@ -67,12 +96,18 @@ class Contestant:
             answer = self.session.prepare(Series(number, call, series.slots, layout.stride, "eager"))
         return int(answer.config)
 
-    def go(self, number: int, course: Course, kind: Kind) -> Window:
+    def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
         """Fresh values, the window, a check of every slot it should have written. Raises Verdict."""
-        course.bank.deal()
+        calls, bank = course.calls[kind], course.bank
+        began = time.monotonic()
+        bank.deal(calls)
+        spent.drawing += time.monotonic() - began
         wall, device = self.session.go(number)
-        course.bank.check(course.calls[kind])
-        return Window(course.calls[kind], float(wall), device, course.bank.fill_ns)
+        spent.windows += wall / 1e9
+        began = time.monotonic()
+        bank.check(calls)
+        spent.checking += time.monotonic() - began
+        return Window(calls, float(wall), device, bank.fill_ns)
 
 
 class Contest:
@@ -87,25 +122,28 @@ class Contest:
         self.blocks: list[list[Block]] = [[] for _ in courses]
         self.alone: dict[tuple[str, int], list[Window]] = {}
         self.faults: dict[tuple[str, int], Verdict] = {}
+        self.spent = Spent()
 
     def number(self, index: int, kind: Kind) -> int:
         """The number of a series."""
         kinds: tuple[Kind, ...] = ("full", "short", "solo", "warm", "each")
         return index * len(kinds) + kinds.index(kind)
 
-    def batch(self, sides: Sequence[str], blocks: int, kinds: Iterable[Kind], watch: Watch) -> None:
+    def batch(self, sides: Sequence[str], blocks: int, watch: Watch) -> None:
         """So many more blocks of every course that has no fault, each with fresh processes."""
-        kinds = tuple(kinds)
-        rows = [[Contestant(side, self._sides[_owner(side)](self._arena)) for side in sides] for _ in range(blocks)]
+        began = time.monotonic()
+        rows = [
+            [Contestant(side, self._sides[_owner(side)](self._arena), number) for side in sides]
+            for number in range(blocks)
+        ]
         try:
             for index, course in enumerate(self.courses):
-                self._prepare([one for row in rows for one in row], index, course, kinds)
+                self._prepare([one for row in rows for one in row], index, course)
+            self.spent.starting += time.monotonic() - began
             for index, course in enumerate(self.courses):
-                for number, row in enumerate(rows):
+                for row in rows:
                     if not self._faulty(index, sides):
-                        self.blocks[index].append(
-                            self._block(row, index, course, kinds if not number else ("full", "each"), watch)
-                        )
+                        self.blocks[index].append(self._block(row, index, course, watch))
         finally:
             for row in rows:
                 for one in row:
@@ -114,7 +152,7 @@ class Contest:
     def _faulty(self, index: int, sides: Iterable[str]) -> bool:
         return any((_owner(side), index) in self.faults for side in sides)
 
-    def _prepare(self, those: Sequence[Contestant], index: int, course: Course, kinds: Sequence[Kind]) -> None:
+    def _prepare(self, those: Sequence[Contestant], index: int, course: Course) -> None:
         """All processes get a course ready at the same time, on slots that hold valid values."""
         course.bank.deal()
 
@@ -123,7 +161,7 @@ class Contest:
             if (owner, index) in self.faults:
                 return
             try:
-                for kind in _of(course, kinds):
+                for kind in contestant.kinds(course):
                     config = self.configs.get((owner, index))
                     chosen = contestant.prepare(self.number(index, kind), course, kind, config)
                     if config is None and chosen >= 0:
@@ -134,24 +172,17 @@ class Contest:
         with ThreadPoolExecutor(STARTS, thread_name_prefix="prepare") as threads:
             list(threads.map(one, those))
 
-    def _block(
-        self,
-        row: Sequence[Contestant],
-        index: int,
-        course: Course,
-        kinds: Sequence[Kind],
-        watch: Watch,
-    ) -> Block:
+    def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch) -> Block:
         """A B B A, or B A A B: every side's full windows; other kinds once each."""
         order = list(row) if self._random.random() < 0.5 else list(reversed(row))
         block = Block({one.side: [] for one in row})
         steps: list[tuple[Contestant, Kind]] = [(one, "full") for one in (*order, *reversed(order))]
-        others = [(one, kind) for one in order for kind in _of(course, kinds) if kind != "full"]
+        others = [(one, kind) for one in order for kind in one.kinds(course) if kind != "full"]
         self._random.shuffle(others)
         with watch() as watched:
             for one, kind in (*steps, *others):
                 try:
-                    window = one.go(self.number(index, kind), course, kind)
+                    window = one.go(self.number(index, kind), course, kind, self.spent)
                 except Verdict as verdict:
                     self.faults[_owner(one.side), index] = verdict
                     return block
@@ -163,11 +194,8 @@ class Contest:
 
 def is_noisy(window: Window, course: Course) -> bool:
     """Whether the referee's own kernels were slower than usual just before a window: somebody else computed there."""
-    return bool(course.usual_fill_ns) and window.fill_ns > QUIET_FACTOR * course.usual_fill_ns + QUIET_NS
-
-
-def _of(course: Course, kinds: Sequence[Kind]) -> list[Kind]:
-    return [kind for kind in kinds if kind in course.calls]
+    usual = course.usual_fill_ns * window.calls / course.calls["full"]
+    return bool(usual) and window.fill_ns > QUIET_FACTOR * usual + QUIET_NS
 
 
 def _owner(side: str) -> str:

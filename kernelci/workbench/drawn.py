@@ -82,6 +82,21 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
     return Drawn(case, inputs, outputs, oracle.ask(reference, inputs, outputs), layouts, reference.mutates)
 
 
+def output_axes(reference: Reference, case: Case, size: str) -> dict[str, int]:
+    """Along which axis each output depends on an independent size: where its shape follows that size."""
+    other = case.with_value(size, int(getattr(case, size)) + 1)
+    shapes = [
+        {name: spec.shape for name, spec in reference.outputs(one, reference.inputs(one, Sketch())).items()}
+        for one in (case, other)
+    ]
+    return {
+        name: next(
+            (axis for axis, pair in enumerate(zip(shape, shapes[1][name], strict=True)) if pair[0] != pair[1]), 0
+        )
+        for name, shape in shapes[0].items()
+    }
+
+
 def permutation(reference: Reference, case: Case, name: str, seed: str, device: str) -> torch.Tensor:
     """The order in which `permuted` puts the entries."""
     generator = torch.Generator().manual_seed(number_of(f"{seed}/{reference.name}/{case.id}/{name}"))

@@ -16,11 +16,10 @@ from kernelci.reference import Case, Reference
 from kernelci.workbench import timing
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
-from kernelci.workbench.contest import Block, Contest, Course, Kind, Opener, Watch, drop, per_call
+from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
 
 BLOCKS_ALONE = 3
 DISTURBED = 0.1
-ALL_KINDS: tuple[Kind, ...] = ("full", "short", "solo", "warm", "each")
 
 
 class Measured(Struct):
@@ -31,14 +30,6 @@ class Measured(Struct):
     blocks: list[Block]
     head_fault: Verdict | None = None
     base_fault: Verdict | None = None
-
-
-class Spent(Struct):
-    """Seconds by what they went into."""
-
-    setting_up: float = 0.0
-    contests: float = 0.0
-    windows: float = 0.0
 
 
 def run(
@@ -66,15 +57,10 @@ def run(
             _measured(arena, reference, case, index, scouts, calibration, seed) for index, case in enumerate(cases)
         ]
         spent.setting_up = time.monotonic() - began
-        _contest(arena, found, sides, scouts, seed, watch, enough)
+        _contest(arena, found, sides, scouts, seed, watch, enough, spent)
         _check_base(arena, reference, found, sides, scouts, calibration)
-        spent.contests = time.monotonic() - began - spent.setting_up
     finally:
         arena.close()
-    for one in found:
-        spent.windows += sum(
-            window.wall_ns / 1e9 for block in one.blocks for windows in block.windows.values() for window in windows
-        )
     return found, [note] if note else [], spent
 
 
@@ -106,6 +92,7 @@ def _contest(
     seed: str,
     watch: Watch,
     enough: Callable[[list[Measured]], bool],
+    spent: Spent,
 ) -> None:
     """Blocks for all cases that both sides can run, then for those that only head can."""
     pairs = [one for one in found if one.course and one.base_fault is None] if "base" in sides else []
@@ -114,13 +101,14 @@ def _contest(
         if not group:
             continue
         contest = Contest(arena, sides, [one.course for one in group if one.course], seed)
+        contest.spent = spent
         for place, one in enumerate(group):
             for side in names:
                 scouted = scouts[side][found.index(one)]
                 if isinstance(scouted, timing.Scouted) and scouted.config >= 0:
                     contest.configs[side, place] = scouted.config
         for blocks, aa in _steps(names):
-            contest.batch((*names, "base'") if aa else names, blocks, ALL_KINDS, watch)
+            contest.batch((*names, "base'") if aa else names, blocks, watch)
             _take(contest, group)
             if enough(group):
                 break

@@ -144,10 +144,10 @@ def _end_as(ended: int) -> None:
 def memory(root: int) -> int:
     """Anonymous and shared memory of a process and everything below it, in bytes (proc(5): status, stat)."""
     parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+    for name in os.listdir("/proc"):  # by names: Path objects took a third of the interpreter's time, ten lanes at once
+        if name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(name)] = int(_read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
     total = 0
     for pid in parents:
         ancestor = pid
@@ -158,10 +158,15 @@ def memory(root: int) -> int:
     return total
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read(8192)
+
+
 def _own_memory(pid: int) -> int:
     with contextlib.suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
+        for line in _read(f"/proc/{pid}/status").splitlines():
+            if line.startswith(b"RssAnon:"):
                 return int(line.split()[1]) * 1024
     return 0
 

@@ -43,7 +43,7 @@ from kernelci.workbench.protocol import (
 
 REPORT = "/report"  # where a tool finds the file that it writes to, inside the sandbox
 REPORT_BYTES = 16 * 2**20
-POLL_S = 0.2
+POLL_S = 0.5
 Wrap = Callable[[str], Sequence[str]]
 
 
@@ -61,7 +61,7 @@ class SingleCandidate(Candidate):
 
 
 class Single:
-    """Starts single processes; stands where a session expects a zygote.
+    """Starts single processes; stands where a session expects a zygote. They see these `devices`' nodes.
 
     `wrap` gives the tool's part of the command line, from the path that it reports to; `shown` are folders that it
     needs to see. The kernel shares a sandbox with the tool, so what the tool reports is evidence, not proof.
@@ -73,14 +73,14 @@ class Single:
         environment: EnvironmentFor,
         hidden: Iterable[Path] = (),
         *,
-        gpu: bool = False,
+        devices: Sequence[str] = (),
         wrap: Wrap = lambda report: (),
         shown: Iterable[Path] = (),
     ) -> None:
         self._backends = backends
         self._environment = environment
         self._hidden = tuple(hidden)
-        self._devices = sandbox.gpu_nodes() if gpu else []
+        self._devices = tuple(devices)
         self._wrap = wrap
         self._shown = tuple(shown)
         self._folder = Path(tempfile.mkdtemp(prefix="kernelci-single-"))

@@ -14,13 +14,15 @@ from kernelci.reference import Case, Reference, TensorSpec
 from kernelci.workbench import oracle, pools
 from kernelci.workbench.arena import Arena, Plan, dtype_of, row_major
 from kernelci.workbench.compare import compare
+from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Call, Value
 from kernelci.workbench.trial import poisoned
 
 FAMILY = "normal:0"
-ROWS = 4  # of each slot: the first, the last, and this many less two that are secret
+ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
+DISTINCT = 64  # so many choices of entries among the slots of a check
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
 
@@ -51,6 +53,15 @@ class Layout(Struct, frozen=True):
         return sum(_bytes(spec) for spec in self.outputs.values())
 
 
+class Cut(Struct, frozen=True):
+    """An independent size: its name and value, the inputs that have it as first axis, and each output's axis of it."""
+
+    name: str
+    size: int
+    inputs: tuple[str, ...]
+    outputs: dict[str, int]
+
+
 def layout(reference: Reference, case: Case) -> Layout:
     """How a case lies in the arena. Raises ReferenceFailed."""
     inputs = reference.inputs(case, Sketch())
@@ -77,29 +88,34 @@ class Bank:
         self._random = random.Random(f"{seed}/{reference.name}/{case.id}/slots")
         self._inputs: dict[str, Any] = {}
         self.fill_ns = 0.0
+        self._cuts = [
+            Cut(name, int(getattr(case, name)), names, output_axes(reference, case, name))
+            for name, names in list(reference.independent.items())[: len(ENTRIES)]
+        ]
 
-    def deal(self) -> None:
-        """New values for every input of every slot, and other poison for every output, then wait for the device."""
+    def deal(self, count: int | None = None) -> None:
+        """New values for every input of the first `count` slots, and other poison for their outputs."""
         step, seed = self._random.randint(*pools.STEP_ELEMENTS), f"{self._random.getrandbits(128):x}"
-        self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, self.count, step)
-        self.lay()
+        dealt = self.count if count is None else count
+        self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
+        self._lay(dealt)
 
-    def lay(self) -> None:
+    def _lay(self, count: int) -> None:
         """Put the values that were drawn into the slots, the inputs last, and time it: `fill_ns`."""
         stop = stopwatch(self._arena.device)
         for name, spec in self.layout.outputs.items():
             if not spec.alias and spec.elements:
-                self._put(name, self._stale(spec).stacked(self.count))
+                self._put(name, self._stale(spec, count).stacked(count))
         for name, value in self._inputs.items():
             if isinstance(value, pools.Pool):
-                self._put(name, value.stacked(self.count))
+                self._put(name, value.stacked(count))
         self.fill_ns = stop()
 
-    def _stale(self, spec: TensorSpec) -> pools.Pool:
+    def _stale(self, spec: TensorSpec, count: int) -> pools.Pool:
         """Plausible values that are not the answer."""
         step = self._random.randint(*pools.STEP_ELEMENTS)
         dtype = dtype_of(spec.dtype)
-        total = TensorSpec((spec.elements + (self.count - 1) * step,), spec.dtype)
+        total = TensorSpec((spec.elements + (count - 1) * step,), spec.dtype)
         wide = is_float(dtype) and dtype.itemsize > 1
         values = (
             torch.randn(total.shape, device=self._arena.device).to(dtype)
@@ -121,64 +137,90 @@ class Bank:
     def _put(self, name: str, values: torch.Tensor) -> None:
         if values.numel() == 0:
             return
-        target = self.slots_of(name)
+        target = self.slots_of(name)[: len(values)]
         if values.dtype.itemsize == 1:  # torch copies few of the narrow types
             target, values = target.view(torch.uint8), values.view(torch.uint8)
         target.copy_(values)
 
     def check(self, count: int) -> None:
-        """The outputs of the first `count` slots are right: of large ones a few rows, always the first and the last.
+        """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
+        entries of each slot, the first and the last among them; else whole, of as many slots as can be afforded.
 
-        Raises Verdict("wrong") with the slot, and ReferenceFailed.
+        Raises Verdict("wrong-while-timed") with the slot, and ReferenceFailed.
         """
-        slots, rows = self._chosen(count), self._some_rows()
-        for some in _chunks(slots, max(1, CHUNK_BYTES // max(1, 4 * self.layout.read))):
-            self._check(torch.tensor(some, device=self._arena.device), rows)
+        slots = self._chosen(count)
+        for some in _chunks(slots, max(1, CHUNK_BYTES // max(1, 4 * self._read()))):
+            self._check(torch.tensor(some, device=self._arena.device))
 
-    def _some_rows(self) -> torch.Tensor | None:
-        """Secret rows along the axis on which outputs are independent; None where they must be taken whole."""
-        axis = next(iter(self.reference.independent), None)
-        if axis is None:
-            return None
-        size = int(getattr(self.case, axis))
-        chosen = {0, size - 1, *(self._random.randrange(size) for _ in range(ROWS - 2))}
-        return torch.tensor(sorted(chosen), device=self._arena.device)
+    def _read(self) -> int:
+        """Bytes of inputs that a check of one slot looks at."""
+        return sum(
+            _bytes(spec) // max(1, spec.shape[0] // ENTRIES[-1] if self._cut_of(name) is not None else 1)
+            for name, spec in self.layout.specs.items()
+        )
 
     def _chosen(self, count: int) -> list[int]:
-        """All slots where rows can be picked from each; else as many as may be compared whole, the ends among them."""
-        if self.reference.independent:
-            return list(range(count))
+        """All slots where entries can be picked from each; else as many as may be compared whole, both ends too."""
         elements = sum(spec.elements for spec in self.layout.outputs.values())
         most = max(2, WHOLE_ELEMENTS // max(1, elements))
-        inner = list(range(1, count - 1))
-        if count <= most:
+        if self._cuts or count <= most:
             return list(range(count))
+        inner = list(range(1, count - 1))
         return sorted({0, count - 1, *self._random.sample(inner, min(len(inner), most - 2))})
 
-    def _check(self, slots: torch.Tensor, rows: torch.Tensor | None) -> None:
-        inputs = {name: self._picked(name, value, slots, rows) for name, value in self._inputs.items()}
-        sliced = self._specs(len(rows) if rows is not None else None)
-        truth = oracle.ask_stacked(self.reference, inputs, sliced, len(slots))
-        for name, spec in sliced.items():
-            actual = _gathered(self.slots_of(name), slots, rows)
-            self._compare(name, actual, truth, slots, spec)
+    def _cut_of(self, name: str) -> int | None:
+        """Which of the cuts an input is cut by."""
+        return next((number for number, cut in enumerate(self._cuts) if name in cut.inputs), None)
 
-    def _picked(self, name: str, value: Any, slots: torch.Tensor, rows: torch.Tensor | None) -> Any:
+    def _check(self, slots: torch.Tensor) -> None:
+        entries = self._entries(len(slots))
+        inputs = {name: self._picked(name, value, slots, entries) for name, value in self._inputs.items()}
+        sliced = self._specs(entries)
+        truth = oracle.ask_stacked(self.reference, inputs, sliced, len(slots))
+        for name in sliced:
+            index = {cut.outputs[name]: some for cut, some in zip(self._cuts, entries, strict=True)}
+            self._compare(name, gathered(self.slots_of(name), slots, index), truth, slots)
+
+    def _entries(self, slots: int) -> list[torch.Tensor]:
+        """For each cut, which entries of each slot: (slots, entries). Rows differ from slot to slot."""
+        found: list[torch.Tensor] = []
+        columns = self._columns()
+        for cut, most in zip(self._cuts, ENTRIES, strict=False):
+            afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns)) if not found else most
+            wanted = min(most, cut.size, afford)
+            picked = [self._some(cut.size, wanted) for _ in range(min(slots, DISTINCT))]
+            table = torch.tensor(picked, device=self._arena.device)
+            found.append(table[torch.arange(slots, device=self._arena.device) % len(picked)])
+        return found
+
+    def _columns(self) -> int:
+        """Output elements of one row, as far as a second cut leaves them."""
+        elements = sum(spec.elements for spec in self.layout.outputs.values())
+        for number, cut in enumerate(self._cuts):
+            elements = elements // max(1, cut.size) * (ENTRIES[1] if number else 1)
+        return elements
+
+    def _some(self, size: int, count: int) -> list[int]:
+        """Secret entries: the first and the last among them where there is room for more than one."""
+        if count >= size:
+            return list(range(size))
+        if count == 1:
+            return [self._random.choice((0, size - 1, self._random.randrange(size)))]
+        return [0, size - 1] + [self._random.randrange(size) for _ in range(count - 2)]
+
+    def _picked(self, name: str, value: Any, slots: torch.Tensor, entries: list[torch.Tensor]) -> Any:
         if not isinstance(value, pools.Pool):
             return value
-        independent = next(iter(self.reference.independent.values()), ())
-        return _gathered(value.stacked(self.count), slots, rows if name in independent else None)
+        cut = self._cut_of(name)
+        return gathered(value.stacked(int(slots[-1]) + 1), slots, {} if cut is None else {0: entries[cut]})
 
-    def _specs(self, rows: int | None) -> dict[str, TensorSpec]:
-        if rows is None:
-            return self.layout.outputs
-        axis = next(iter(self.reference.independent))
-        case = self.case.with_value(axis, rows)
+    def _specs(self, entries: list[torch.Tensor]) -> dict[str, TensorSpec]:
+        case = self.case
+        for cut, some in zip(self._cuts, entries, strict=True):
+            case = case.with_value(cut.name, some.shape[1])
         return self.reference.outputs(case, self.reference.inputs(case, Sketch()))
 
-    def _compare(
-        self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor, spec: TensorSpec
-    ) -> None:
+    def _compare(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
         reference = self.reference
         terms = max((one.shape[-1] for one in self.layout.specs.values() if one.shape), default=0)
         found = compare(
@@ -218,11 +260,21 @@ def stopwatch(device: str) -> Callable[[], float]:
     return stop
 
 
-def _gathered(stacked: torch.Tensor, slots: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
-    """Of shape (all slots, all rows, …): these slots, and of each these rows, without a copy of the rest."""
+def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torch.Tensor]) -> torch.Tensor:
+    """Of a tensor of shape (all slots, …): these slots, and along some of the other axes only these entries.
+
+    `entries` maps an axis (0 is the one after the slots) to indices of shape (slots, entries of each slot).
+    """
     narrow = stacked.dtype.itemsize == 1
     source = stacked.view(torch.uint8) if narrow else stacked
-    found = source[slots] if rows is None else source[slots[:, None], rows[None, :]]
+    axes = max(entries, default=-1) + 1
+    index: list[torch.Tensor] = [slots.view(-1, *[1] * axes)]
+    for axis in range(axes):
+        some = entries.get(axis)
+        if some is None:
+            some = torch.arange(source.shape[axis + 1], device=source.device).expand(len(slots), -1)
+        index.append(some.view(len(slots), *[1] * axis, -1, *[1] * (axes - axis - 1)))
+    found = source[tuple(index)]
     return found.view(stacked.dtype) if narrow else found
 
 

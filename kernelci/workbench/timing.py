@@ -13,7 +13,7 @@ from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window
-from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener, Spent
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
 
@@ -103,7 +103,7 @@ def _scouted(
     try:
         bank.deal()
         config = one.prepare(0, course, "full", None)
-        windows = [one.go(0, course, "full") for _ in range(2)]
+        windows = [one.go(0, course, "full", Spent()) for _ in range(2)]
     except Verdict as verdict:
         return verdict
     return Scouted(_fastest(windows, calibration.overhead), config)
