@@ -115,7 +115,7 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
         still = said == 0
         p = np.where(still, now, p)
         limit = stats.LOOKS.limit(blocks)
-        floor = np.maximum(FLOOR, stats.noise_floors(control, blocks))
+        floor = np.hypot(FLOOR, stats.noise_floors(control, blocks))
         apart = ((low > 0) | (high < 0)) & (np.abs(effect) > floor) & (q_values(p) <= limit) & (limit > 0)
         same = (low >= -FLOOR) & (high <= FLOOR)
         now_said = np.where(apart, np.sign(effect).astype(np.int64), np.where(same, 2, 0))

@@ -26,7 +26,7 @@ from kernelci.model import (
     worst,
 )
 from kernelci.reasons import Outcome
-from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide
+from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide, least
 
 SLOWER = "slower"
 _KINDS = ("", "_end_to_end")
@@ -148,7 +148,7 @@ def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, look
         noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
         effect = _effect(found, kind)
         verdicts.append(decide(effect, q, practical, looks, noise))
-        floor = max(practical, noise)
+        floor = least(practical, noise)
         found |= {
             f"q{kind}": Metric(f"q{kind}", min(q, 1.0), Unit.FRACTION, "q", "false discovery rate over the report"),
             f"floor{kind}": Metric(f"floor{kind}", number(floor), Unit.FRACTION, "floor", "what a change must exceed"),

@@ -204,15 +204,23 @@ def noise_floors(aa_log_ratios: Any, blocks: int | None = None) -> "Array":
     return np.asarray(np.expm1(high))
 
 
+def least(floor: float, noise: float) -> float:
+    """What an effect must exceed: the practical floor and the noise floor, as the sum of squares.
+
+    Above the larger of both, since noise also carries what lies just below the practical floor over it.
+    """
+    return math.hypot(floor, noise)
+
+
 def decide(found: Effect, q: float, floor: float, looks: Looks = LOOKS, noise: float = 0.0) -> Verdict:
     """The verdict at a look; UNKNOWN asks for more blocks.
 
-    SLOWER and FASTER need a deciding look, an interval without zero, an effect above the practical `floor` and the
-    `noise` floor, and a q within the look's limit. SAME needs the whole interval within the practical floor: a noisy
-    machine makes nothing equal.
+    SLOWER and FASTER need a deciding look, an interval without zero, an effect above the `least` of the practical
+    `floor` and the `noise` floor, and a q within the look's limit. SAME needs the whole interval within the practical
+    floor: a noisy machine makes nothing equal.
     """
     apart = found.low > 0 or found.high < 0
-    if apart and q <= looks.limit(found.blocks) and abs(found.effect) > max(floor, noise) and q < 1:
+    if apart and q <= looks.limit(found.blocks) and abs(found.effect) > least(floor, noise) and q < 1:
         return Verdict.SLOWER if found.effect > 0 else Verdict.FASTER
     return Verdict.SAME if equivalent(found, floor) else Verdict.UNKNOWN
 
