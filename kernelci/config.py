@@ -85,6 +85,13 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     )
     jobs: Annotated[int, Meta(ge=0, description="compile processes at once; 0: one per core")] = 0
     lanes: Annotated[int, Meta(ge=0, description="kernels that climb at once; 0: 4 on a GPU, 2 without")] = 0
+    gpus: Annotated[
+        str,
+        Meta(
+            pattern=r"^(all|[1-9]\d{0,2}|(\d{1,3},)+(\d{1,3})?)$",
+            description="GPUs that kernels are spread over: how many, `all`, or their numbers: `0,2` (`1,` for one)",
+        ),
+    ] = "1"
     seeds: Annotated[AtLeastOne, Meta(description="normal draws per check case")] = 3
     compile_timeout_s: Annotated[Seconds, Meta(description="deadline for one kernel on one target")] = 120.0
     load_timeout_s: Annotated[Seconds, Meta(description="deadline for importing a kernel file")] = 60.0

@@ -6,9 +6,11 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 import kernelci
 from kernelci import results
@@ -17,14 +19,15 @@ from kernelci.basing import Base
 from kernelci.catalog import Catalog, Kernel
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
+from kernelci.court import Court, zygote_for
 from kernelci.errors import ConfigError
 from kernelci.lanes import spread
 from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report
-from kernelci.referee import Court, KernelReferee, zygote_for
+from kernelci.referee import KernelReferee
 from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
-from kernelci.workbench.device import environment, find
+from kernelci.workbench.device import choose, environment, find, find_all
 from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
@@ -93,12 +96,14 @@ def _dumps(plan: Plan) -> bool:
 @contextlib.contextmanager
 def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
     """What all kernels of a run share; its processes end with the block."""
-    device = find()
+    devices = choose(config.gpus, (find(),) if config.gpus == "1" else find_all())
+    device = devices[0]
     seed = plan.seed or secrets.token_hex(8)
     court = Court(
         catalog=catalog,
         config=config,
         device=device,
+        devices=devices,
         builder=Builder(config, sass=_dumps(plan), hidden=(catalog.root, *((plan.base.root,) if plan.base else ()))),
         zygotes={},
         truths=Truths(device.torch_name, seed),
@@ -148,51 +153,59 @@ def _prepare(out: Path) -> None:
 
 
 def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None, done: dict[str, Ascent]) -> None:
-    """All kernels: several at once as far as they can climb in company, then one at a time in quiet.
+    """All kernels: several at once as far as they can climb in company, then one at a time on each GPU in quiet.
 
     A kernel is in `done` when its first part is over.
     """
     referees = [KernelReferee(kernel, court, _targets(kernel, court.config, plan.targets)) for kernel in plan.kernels]
-    _start(plan, court, rungs, referees)
+    courts = _courts(court)
+    _start(courts, rungs, referees)
 
-    def in_company(referee: KernelReferee) -> None:
+    def in_company(court: Court, referee: KernelReferee) -> None:
         ascent = Ascent(referee, rungs, progress)
-        try:
+        with referee.on(court):
             ascent.in_company()
-        finally:
-            referee.forget()
         done[referee.kernel.name] = ascent
 
-    def in_quiet(ascent: Ascent) -> None:
-        try:
+    def in_quiet(court: Court, ascent: Ascent) -> None:
+        with ascent.referee.on(court):
             ascent.in_quiet()
-        finally:
-            ascent.referee.forget()
 
-    spread(referees, [in_company] * (court.config.lanes or LANES[court.device.is_gpu]))
+    lanes = court.config.lanes or LANES[court.device.is_gpu]
+    spread(referees, [partial(in_company, one) for _ in range(lanes) for one in courts])
     left = [done[kernel.name] for kernel in plan.kernels if not done[kernel.name].finished]
     if left:
-        court.truths.drop()
+        for one in courts:
+            one.truths.drop()
         court.builder.settle()
-        spread(left, [in_quiet])
+        spread(left, [partial(in_quiet, one) for one in courts])
 
 
-def _start(plan: Plan, court: Court, rungs: Rungs, referees: Iterable[KernelReferee]) -> None:
+def _courts(court: Court) -> tuple[Court, ...]:
+    """The court, and one more for each further GPU: with its own truths, and all else in common."""
+    others = court.devices[1:]
+    return (court, *(replace(court, device=one, truths=Truths(one.torch_name, court.seed)) for one in others))
+
+
+def _start(courts: Iterable[Court], rungs: Rungs, referees: Iterable[KernelReferee]) -> None:
     """Begin in the background what takes long: compiling, and the imports of those that will run kernels."""
     wanted = {rung.name for rung, climbed in rungs if climbed}
     if "compile" in wanted:
         for referee in referees:
             referee.start_compiling()
     if wanted & {"run", "correctness"}:
-        warm(plan.kernels, court)
+        for court in courts:
+            warm([referee.kernel for referee in referees], court)
+            if court.device.is_gpu:  # where the sides are measured
+                warm([referee.base.kernel for referee in referees if referee.base is not None], court, "base")
 
 
-def warm(kernels: Iterable[Kernel], court: Court) -> None:
-    """Start the zygotes that will run kernels, so that their imports overlap with compiling."""
+def warm(kernels: Iterable[Kernel], court: Court, side: str = "head") -> None:
+    """Start the zygotes that will run one side's kernels, so that their imports overlap with compiling."""
     for kernel in kernels:
         card = kernel.card
         if card is not None and device_for(card.backend, court.device):
-            zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend)
+            zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend, side)
 
 
 def _targets(kernel: Kernel, config: Config, asked: Iterable[str]) -> tuple[str, ...]:

@@ -3,37 +3,33 @@
 Rungs see it as `rungs.Referee`.
 """
 
+import contextlib
 import math
 import re
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 import torch
-from msgspec import Struct
 
 from kernelci import backends
-from kernelci.basing import Base
 from kernelci.card import Card
-from kernelci.catalog import Catalog, Kernel
-from kernelci.compiling.builder import Builder, Compilation, call_of, source_of
-from kernelci.config import Config, cache_folder
+from kernelci.catalog import Kernel
+from kernelci.compiling.builder import Compilation, call_of, source_of
+from kernelci.config import cache_folder
+from kernelci.court import Court, environment_for, hidden_folders, zygote_for
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import hidden, nvml, oracle, sanitizer
+from kernelci.workbench import hidden, nvml, oracle, sandbox, sanitizer
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration, calibrate
-from kernelci.workbench.device import Device
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
-from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source, TensorPlace
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single
 from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all, run_drawn
-from kernelci.workbench.truths import Truths
 
 # Cases of sizes that no file names, per run.
 HIDDEN_CASES = {"gpu": 6, "interpreter": 2}
@@ -43,26 +39,6 @@ _CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 WATCH_ELEMENTS = 8192
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
 INTERPRETER_DTYPES = {"bfloat16": "float16"}
-
-
-class Court(Struct):
-    """What all referees of a run share."""
-
-    catalog: Catalog
-    config: Config
-    device: Device
-    builder: Builder
-    zygotes: dict[str, Zygote]
-    truths: Truths
-    references: dict[str, Reference | ReferenceFailed]
-    out: Path
-    seed: str
-    tier: str = "pr"
-    case_filter: str = ""
-    draw_filter: str = ""
-    all_configs: bool = False
-    base: Base | None = None
-    calibrations: dict[str, Calibration] = {}
 
 
 class KernelReferee:
@@ -87,6 +63,20 @@ class KernelReferee:
         if court.base is not None and side == "head":
             self._oppose(court.base.kernel(kernel.name))
         self._nvml: nvml.Device | None = None
+
+    @contextlib.contextmanager
+    def on(self, court: Court) -> Iterator[None]:
+        """Climb on in this court, of the same run and perhaps on another GPU; what was begun there ends with the block.
+
+        Both sides go together, and it becomes the GPU of this thread.
+        """
+        court.device.enter()
+        for one in filter(None, (self, self.base)):
+            one._court, one.device, one._nvml = court, court.device, None
+        try:
+            yield
+        finally:
+            self.forget()
 
     def _oppose(self, kernel: Kernel | None) -> None:
         """Take the base's kernel of the same name for the other side. The same sources are compiled once."""
@@ -339,12 +329,12 @@ class KernelReferee:
         """A session whose candidate the tool starts, with each tensor in an allocation of its own."""
         card, config, binary = self.card, self.config, sanitizer.find()
         assert binary is not None
-        kind = _environment("cuda", card.backend)
+        kind = environment_for("cuda", card.backend, self.device)
         single = Single(
             (card.backend,),
             lambda cache: kind(cache) | sanitizer.ENVIRONMENT,
             hidden_folders(self._court),
-            gpu=True,
+            devices=sandbox.gpu_nodes(self.device.node),
             wrap=lambda report: sanitizer.command(binary, tool, report),
             shown=(binary.parent,),
         )
@@ -393,35 +383,6 @@ class KernelReferee:
         if self._session is not None:
             self._session.close()
             self._session = None
-
-
-_STARTING = threading.Lock()
-
-
-def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zygote:
-    """The zygote that runs one side's kernels of a backend, started when first asked for."""
-    key = f"{side} {kind} {backend}"
-    with _STARTING:
-        if key not in court.zygotes:
-            court.zygotes[key] = Zygote(kind, (backend,), _environment(kind, backend), hidden_folders(court))
-        return court.zygotes[key]
-
-
-def hidden_folders(court: Court) -> tuple[Path, ...]:
-    """What no candidate may see: the project, and the base's."""
-    return (court.catalog.root, *((court.base.root,) if court.base is not None else ()))
-
-
-def _environment(kind: str, backend: str) -> Callable[[Path], dict[str, str]]:
-    def environment(cache: Path) -> dict[str, str]:
-        variables = backends.get(backend).environment(cache)
-        if kind == "interpret":
-            variables["TRITON_INTERPRET"] = "1"
-        elif kind == "cuda":
-            variables.pop("CUDA_VISIBLE_DEVICES", None)
-        return variables
-
-    return environment
 
 
 def _load(path: Path) -> Reference | ReferenceFailed:

@@ -15,7 +15,7 @@ from kernelci.model import KernelReport, RungResult
 from kernelci.reasons import REASONS, Outcome
 
 if TYPE_CHECKING:
-    from kernelci.referee import Court
+    from kernelci.court import Court
 
 POLL_S = 0.05
 RUNGS = ("precheck", "compile", "run", "correctness")

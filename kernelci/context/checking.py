@@ -12,7 +12,7 @@ from kernelci.errors import ConfigError
 from kernelci.model import KernelReport
 
 if TYPE_CHECKING:
-    from kernelci.referee import Court
+    from kernelci.court import Court
 
 RUNGS = ("precheck", "compile", "run", "correctness")
 USUAL_TARGET = "sm_90a"

@@ -14,13 +14,14 @@ from kernelci import config as configs
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation
 from kernelci.config import Config
+from kernelci.court import Court
 from kernelci.errors import ConfigError
 from kernelci.ladder import LANES, Plan, chosen, climb_one, opened
 from kernelci.model import KernelReport
 from kernelci.mutating import allclose, outcomes, project
 from kernelci.mutating.mutants import Mutant, Request, diff
 from kernelci.mutating.outcomes import Fate, Judged, Result
-from kernelci.referee import Court, KernelReferee
+from kernelci.referee import KernelReferee
 from kernelci.rungs import Rung, ladder
 from kernelci.workbench.device import Device
 from kernelci.workbench.drawn import plan

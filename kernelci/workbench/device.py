@@ -2,13 +2,15 @@
 
 import importlib.metadata
 import platform
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kernelci import gpus
+from kernelci.errors import ConfigError
 from kernelci.model import Environment
 from kernelci.workbench.gpu_settings import GpuSettings, settings
-from kernelci.workbench.nvml_handle import answered, uuid_of
+from kernelci.workbench.nvml_handle import Handle, answered, uuid_of
 
 DISTRIBUTIONS = (
     "torch",
@@ -30,22 +32,74 @@ class Device(Struct, frozen=True):
     target: str = ""
     driver: str = ""
     memory_bytes: int = 0
+    uuid: str = ""
+    """As NVML and CUDA_VISIBLE_DEVICES know it."""
+    node: int | None = None
+    """N of its device node /dev/nvidiaN; None: this machine does not tell."""
 
     @property
     def is_gpu(self) -> bool:
         """Whether kernels run natively here."""
         return self.torch_name != "cpu"
 
+    def enter(self) -> None:
+        """Make it the GPU of this thread: torch and CUDA keep one for each."""
+        import torch
+
+        if self.is_gpu:
+            torch.cuda.set_device(self.torch_name)
+
 
 def find() -> Device:
     """The first GPU that torch sees, or the CPU. Imports torch."""
     import torch
 
+    return _gpu(0) if torch.cuda.is_available() else Device("cpu")
+
+
+def find_all() -> tuple[Device, ...]:
+    """Every GPU that torch sees, or the CPU. Imports torch."""
+    import torch
+
     if not torch.cuda.is_available():
-        return Device("cpu")
-    properties = torch.cuda.get_device_properties(0)
-    capability = (properties.major, properties.minor)
-    return Device("cuda:0", properties.name, target_of(properties.name, capability), _driver(), properties.total_memory)
+        return (Device("cpu"),)
+    return tuple(_gpu(number) for number in range(torch.cuda.device_count()))
+
+
+def choose(wanted: str, known: Sequence[Device]) -> tuple[Device, ...]:
+    """Those of the known devices that are wanted: a count, "all", or numbers separated by commas.
+
+    Without a GPU it is the CPU, whatever is wanted. Raises ConfigError("gpus") for more or others than there are, and
+    for GPUs of several kinds, since a run's figures must come from one.
+    """
+    if not known[0].is_gpu:
+        return (known[0],)
+    if wanted == "all":
+        numbers = list(range(len(known)))
+    elif "," in wanted:
+        numbers = list(dict.fromkeys(int(part) for part in wanted.split(",") if part))
+    else:
+        numbers = list(range(int(wanted)))
+    if any(number >= len(known) for number in numbers):
+        names = ", ".join(f"{number}: {device.name}" for number, device in enumerate(known))
+        raise ConfigError(f"gpus = {wanted!r}, and this machine has {len(known)}", hint=names, code="gpus")
+    chosen = tuple(known[number] for number in numbers)
+    kinds = sorted({device.name for device in chosen})
+    if len(kinds) > 1:
+        hint = "name those of one kind, for example --gpus 0,1"
+        raise ConfigError(f"gpus = {wanted!r} are of several kinds: {', '.join(kinds)}", hint=hint, code="gpus")
+    return chosen
+
+
+def _gpu(number: int) -> Device:
+    import torch
+
+    name = f"cuda:{number}"
+    found = torch.cuda.get_device_properties(number)
+    target = target_of(found.name, (found.major, found.minor))
+    uuid = answered(lambda: uuid_of(name)) or ""
+    node = Handle(uuid).ask("nvmlDeviceGetMinorNumber") if uuid else None
+    return Device(name, found.name, target, _driver(), found.total_memory, uuid, None if node is None else int(node))
 
 
 def target_of(name: str, capability: tuple[int, int]) -> str:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
@@ -132,11 +132,17 @@ class Zygote:
     """A started zygote for one kind of work: "compile", "interpret" or "cuda"."""
 
     def __init__(
-        self, kind: str, backends: tuple[str, ...], environment: EnvironmentFor, hidden: Iterable[Path] = ()
+        self,
+        kind: str,
+        backends: tuple[str, ...],
+        environment: EnvironmentFor,
+        hidden: Iterable[Path] = (),
+        devices: Sequence[str] = (),
     ) -> None:
-        """`environment` gives the DSL's variables for a private folder; `hidden` folders are not to be seen inside."""
+        """`environment` gives the DSL's variables for a private folder; `hidden` folders are not to be seen inside,
+        and of the host's device nodes only these `devices`."""
         self.kind = kind
-        self._jail = sandbox.Jail(sandbox.gpu_nodes() if kind == "cuda" else (), hidden) if sandboxed() else None
+        self._jail = sandbox.Jail(devices, hidden) if sandboxed() else None
         self._folder = None if self._jail else tempfile.TemporaryDirectory(prefix="kernelci-")
         private = Path(self._folder.name if self._folder else sandbox.PRIVATE)
         ours, theirs = socket.socketpair()

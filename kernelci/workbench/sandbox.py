@@ -205,7 +205,19 @@ def _devices(nodes: Sequence[str]) -> list[str]:
     return [part for node in nodes for part in ("--dev-bind", node, node)]
 
 
-def gpu_nodes(index: int = 0) -> list[str]:
-    """The device nodes that CUDA needs for one GPU."""
+def gpu_nodes(number: int | None, folder: Path = Path("/dev")) -> list[str]:
+    """The device nodes that CUDA needs for the GPU whose node has this number; all GPUs' where that is not known."""
     shared = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-    return [f"/dev/{name}" for name in (f"nvidia{index}", *shared) if Path("/dev", name).exists()]
+    own = folder / f"nvidia{number}"
+    gpus = [own] if own.exists() else sorted(folder.glob("nvidia[0-9]*"))
+    return [str(path) for path in (*gpus, *(folder / name for name in shared)) if path.exists()]
+
+
+def visible_gpu(number: int | None, uuid: str, folder: Path = Path("/dev")) -> str:
+    """CUDA_VISIBLE_DEVICES of a process that may see one GPU only; within, it is `cuda:0`. Empty: leave it unset.
+
+    Where the sandbox shows one GPU's node, CUDA numbers it 0. By its UUID torch could not find it there without opening
+    a CUDA context, since NVML counts the hidden ones too and tells nothing of them.
+    """
+    alone = level().sandboxed and (folder / f"nvidia{number}").exists()
+    return "0" if alone else uuid

@@ -68,7 +68,7 @@ class Session:
         self._health = health.monitor(device)
         self._separate = separate
         self._zygote = zygote
-        self._load = (source, entry, backend, device)
+        self._load = (source, entry, backend, "cpu" if device == "cpu" else "cuda:0")  # the only one that it sees
         self._device = device
         self._caches = caches
         self.limits = limits

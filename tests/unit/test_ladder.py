@@ -7,6 +7,7 @@ import pytest
 from kernelci import basing, catalog, config, ladder, results, rungs
 from kernelci.errors import ConfigError
 from kernelci.model import Report, RungResult
+from kernelci.workbench.device import Device
 
 REFERENCE = """
 from kernelci.reference import check, like
@@ -288,9 +289,22 @@ def _against(root: Path, base: basing.Base | None) -> Report:
     return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", ("sides",), base=base))
 
 
+def test_every_gpu_has_lanes_of_its_own_and_one_in_quiet(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two CPUs stand for two GPUs: `still` of both kernels wait for each other, so both lanes must be in it."""
+    devices = (Device("cpu", "one"), Device("cpu", "two"))
+    monkeypatch.setattr(ladder, "choose", lambda wanted, known: devices)
+    meet = "assert busy.acquire(blocking=False)\n    time.sleep(0.05)\n    busy.release()"
+    told = 'f"{name} {referee.kernel.name}\\n"'
+    text = PHASES.replace(meet, "both.wait()").replace(told, 'f"{name} {referee.device.name}\\n"')
+    _file(two / "rungs" / "phases.py", text)
+    report = _climb(two, "pair", "above", lanes=1)
+    told_devices = [sorted(line for line in _told(two) if line.startswith(name)) for name in ("pair", "still")]
+    assert (0, [["pair one", "pair two"], ["still one", "still two"]]) == (report.exit_code, told_devices)
+
+
 def test_base_and_head_run_in_sandboxes_of_their_own(root: Path, base: basing.Base) -> None:
     notes = _rung(_against(root, base), "sides").notes
-    assert ("head True", "base False", "base interpret triton", "head interpret triton") == notes
+    assert ("head True", "base False", "base interpret triton cpu", "head interpret triton cpu") == notes
 
 
 def test_a_kernel_that_the_base_has_not_is_new(root: Path, base: basing.Base) -> None:

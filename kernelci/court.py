@@ -1,0 +1,74 @@
+"""The court: what all referees of a run share on one device, and the processes that run kernels there."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci import backends
+from kernelci.basing import Base
+from kernelci.catalog import Catalog
+from kernelci.compiling.builder import Builder
+from kernelci.config import Config
+from kernelci.reference import Reference, ReferenceFailed
+from kernelci.workbench import sandbox
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.device import Device
+from kernelci.workbench.process import Zygote
+from kernelci.workbench.truths import Truths
+
+
+class Court(Struct):
+    """What all referees of a run share."""
+
+    catalog: Catalog
+    config: Config
+    device: Device
+    builder: Builder
+    zygotes: dict[str, Zygote]
+    truths: Truths
+    references: dict[str, Reference | ReferenceFailed]
+    out: Path
+    seed: str
+    tier: str = "pr"
+    case_filter: str = ""
+    draw_filter: str = ""
+    all_configs: bool = False
+    base: Base | None = None
+    devices: tuple[Device, ...] = ()
+    calibrations: dict[str, Calibration] = {}
+
+
+_STARTING = threading.Lock()
+
+
+def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zygote:
+    """The zygote that runs one side's kernels of a backend, started when first asked for."""
+    device = court.device
+    key = f"{side} {kind} {backend} {device.torch_name}"
+    nodes = sandbox.gpu_nodes(device.node) if kind == "cuda" else []
+    with _STARTING:
+        if key not in court.zygotes:
+            environment = environment_for(kind, backend, device)
+            court.zygotes[key] = Zygote(kind, (backend,), environment, hidden_folders(court), nodes)
+        return court.zygotes[key]
+
+
+def hidden_folders(court: Court) -> tuple[Path, ...]:
+    """What no candidate may see: the project, and the base's."""
+    return (court.catalog.root, *((court.base.root,) if court.base is not None else ()))
+
+
+def environment_for(kind: str, backend: str, device: Device) -> Callable[[Path], dict[str, str]]:
+    def environment(cache: Path) -> dict[str, str]:
+        variables = backends.get(backend).environment(cache)
+        if kind == "interpret":
+            variables["TRITON_INTERPRET"] = "1"
+        elif kind == "cuda":
+            variables.pop("CUDA_VISIBLE_DEVICES", None)
+            visible = sandbox.visible_gpu(device.node, device.uuid)
+            variables |= {"CUDA_VISIBLE_DEVICES": visible} if visible else {}
+        return variables
+
+    return environment
