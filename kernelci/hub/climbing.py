@@ -45,10 +45,12 @@ class Request(Struct, frozen=True, kw_only=True):
 def climb_change(request: Request) -> Report:
     """Judge head's kernels with base's judge; the report lies in `out` too. Raises KernelciError."""
     with tempfile.TemporaryDirectory(prefix="kernelci-judge-", ignore_cleanup_errors=True) as folder:
-        judged = judge.assemble(Repository(request.project), request.base, request.head, Path(folder) / "tree")
+        repository = Repository(request.project)
+        judged = judge.assemble(repository, request.base, request.head, Path(folder) / "tree")
         wanted = _wanted(judged, request.only)
         if any(name in wanted for name in judged.kernels):
-            climb(judged.root, request, [name for name in judged.kernels if name in wanted])
+            base = _base(repository, judged, Path(folder) / "base") if request.mode == "run" else None
+            climb(judged.root, request, [name for name in judged.kernels if name in wanted], base)
             report = results.read(request.out)
         else:
             report = _empty(request.seed)
@@ -56,6 +58,12 @@ def climb_change(request: Request) -> Report:
     request.out.mkdir(parents=True, exist_ok=True)
     results.write(report, request.out)
     return report
+
+
+def _base(repository: Repository, judged: judge.Judged, into: Path) -> Path:
+    """The project as the base has it: times are compared with those of its kernels."""
+    repository.write(repository.tree(judged.change.base), into)
+    return into / repository.prefix
 
 
 def _wanted(judged: judge.Judged, only: tuple[str, ...]) -> set[str]:
@@ -66,9 +74,13 @@ def _wanted(judged: judge.Judged, only: tuple[str, ...]) -> set[str]:
     return set(only) or every
 
 
-def climb(root: Path, request: Request, names: Iterable[str]) -> int:
-    """Climb with kernels of the tree at `root`; the exit code. Raises RunnerBroken where no report is left."""
+def climb(root: Path, request: Request, names: Iterable[str], base: Path | None = None) -> int:
+    """Climb with kernels of the tree at `root`, against those of the folder `base`; the exit code.
+
+    Raises RunnerBroken where no report is left.
+    """
     options = ["--seed", request.seed] if request.seed and request.mode == "run" else []
+    options += ["--base-folder", str(base)] if base is not None else []
     request.out.mkdir(parents=True, exist_ok=True)
     (request.out / results.FILE_NAME).unlink(missing_ok=True)
     # -P and a folder of ours: nothing that lies in the tree, or in the caller's folder, can shadow a module.

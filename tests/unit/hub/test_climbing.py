@@ -17,10 +17,10 @@ def repository(tmp_path: Path) -> Path:
     return scratch.repository(tmp_path / "repository")
 
 
-def climbed(repository: Path, only: tuple[str, ...] = ()) -> climbing.Report:
+def climbed(repository: Path, only: tuple[str, ...] = (), mode: climbing.Mode = "compile") -> climbing.Report:
     out = repository.parent / "out"
     report = climbing.climb_change(
-        climbing.Request(project=repository, base="main", head="change", out=out, only=only, seed="ab", mode="compile")
+        climbing.Request(project=repository, base="main", head="change", out=out, only=only, seed="ab", mode=mode)
     )
     assert report == results.read(out)
     return report
@@ -58,6 +58,16 @@ def test_a_touched_kernel_is_climbed_with_and_the_others_are_not(repository: Pat
         (kernel.name, kernel.outcome, kernel.stopped_at.rung if kernel.stopped_at else "") for kernel in report.kernels
     ]
     assert ["kernels/sum/one.py"] == [kernel.path for kernel in report.kernels]
+
+
+def test_a_change_is_compared_with_its_base(repository: Path) -> None:
+    text = scratch.CARD.format("sum") + "def other():\n    pass\n"
+    scratch.commit(repository, {"kernels/sum/one.py": text, "kernels/sum/new.py": text})
+    report = climbed(repository, mode="run")
+    assert (["sum/new", "sum/one"], ("not in the base, and measured alone: sum/new",)) == (
+        [kernel.name for kernel in report.kernels],
+        report.notes,
+    )
 
 
 def test_a_shard_climbs_with_its_own_kernels_only(repository: Path) -> None:
