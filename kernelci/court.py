@@ -61,6 +61,8 @@ def hidden_folders(court: Court) -> tuple[Path, ...]:
 
 
 def environment_for(kind: str, backend: str, device: Device) -> Callable[[Path], dict[str, str]]:
+    """What gives a zygote of this kind its variables, from the folder that the DSL may keep things in."""
+
     def environment(cache: Path) -> dict[str, str]:
         variables = backends.get(backend).environment(cache)
         if kind == "interpret":

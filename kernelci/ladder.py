@@ -158,8 +158,8 @@ def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None
     A kernel is in `done` when its first part is over.
     """
     referees = [KernelReferee(kernel, court, _targets(kernel, court.config, plan.targets)) for kernel in plan.kernels]
-    courts = _courts(court)
-    _start(courts, rungs, referees)
+    all_courts = courts(court)
+    _start(all_courts, rungs, referees)
 
     def in_company(court: Court, referee: KernelReferee) -> None:
         ascent = Ascent(referee, rungs, progress)
@@ -172,16 +172,16 @@ def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None
             ascent.in_quiet()
 
     lanes = court.config.lanes or LANES[court.device.is_gpu]
-    spread(referees, [partial(in_company, one) for _ in range(lanes) for one in courts])
+    spread(referees, [partial(in_company, one) for _ in range(lanes) for one in all_courts])
     left = [done[kernel.name] for kernel in plan.kernels if not done[kernel.name].finished]
     if left:
-        for one in courts:
+        for one in all_courts:
             one.truths.drop()
         court.builder.settle()
-        spread(left, [partial(in_quiet, one) for one in courts])
+        spread(left, [partial(in_quiet, one) for one in all_courts])
 
 
-def _courts(court: Court) -> tuple[Court, ...]:
+def courts(court: Court) -> tuple[Court, ...]:
     """The court, and one more for each further GPU: with its own truths, and all else in common."""
     others = court.devices[1:]
     return (court, *(replace(court, device=one, truths=Truths(one.torch_name, court.seed)) for one in others))
