@@ -73,6 +73,7 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
 
 
 def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict[str, Ascent]) -> Report:
+    done = dict(done)  # after an interrupt some lanes may still be at work
     kernels = tuple(done[kernel.name].report() for kernel in plan.kernels if kernel.name in done)
     missing = len(plan.kernels) - sum(ascent.finished for ascent in done.values())
     return Report(

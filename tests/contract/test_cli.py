@@ -1,9 +1,13 @@
 """What a user gets for bad input: one clear message, the right exit code, no traceback, nothing left behind."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,6 +180,50 @@ def test_the_working_tree_is_the_head_as_it_is(project: Path) -> None:
     _committed(project)
     (project / "kernels" / "softmax" / "mine.py").write_text(KERNEL.replace("def softmax", "def other"))
     _says(_against("HEAD", project), 1, "softmax", "not committed, and judged as it is: kernels/softmax/mine.py")
+
+
+WAITS = """
+import time
+from kernelci.rungs import Findings, rung
+@rung("waits", after=("precheck",))
+def waits(referee):
+    (referee.out / "begun").touch()
+    while not (referee.out / "stop").exists():
+        time.sleep(0.02)
+    return Findings()
+"""
+
+
+def test_an_interrupt_leaves_nothing_of_the_base(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (project / "rungs").mkdir()
+    (project / "rungs" / "waits.py").write_text(WAITS)
+    _committed(project)
+    out, temporary = tmp_path_factory.mktemp("out"), tmp_path_factory.mktemp("tmp")
+    command = [sys.executable, "-m", "kernelci", "--root", str(project), "run", "--rungs", "waits"]
+    command += ["--base", "HEAD", "--out", str(out)]
+    started = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(temporary)})
+    try:
+        _wait_until((out / "begun").exists)
+        assert 1 == len(list(temporary.glob("kernelci-base-*")))
+        started.send_signal(signal.SIGINT)
+        _wait_until(lambda: not list(temporary.glob("kernelci-base-*")))
+    finally:
+        (out / "stop").touch()
+        assert 0 != started.wait(60)
+    assert ["interrupted: 1 of 1 kernels did not finish"] == json.loads((out / "results.json").read_text())["notes"]
+    assert not (project / ".git" / "worktrees").exists()
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("gpus", ["0", "none", "-1"])
+def test_gpus_that_name_none(project: Path, gpus: str) -> None:
+    _says(_kernelci("run", f"--gpus={gpus}", root=project), 2, "command line", "gpus")
 
 
 def test_a_folder_as_base_that_does_not_exist(project: Path) -> None:
