@@ -11,11 +11,15 @@ from kernelci.basing import Base
 from kernelci.catalog import Catalog
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
+from kernelci.errors import Verdict
 from kernelci.reference import Reference, ReferenceFailed
-from kernelci.workbench import sandbox
+from kernelci.workbench import nvml, sandbox
+from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.device import Device
 from kernelci.workbench.process import Zygote
+from kernelci.workbench.protocol import Source
+from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.truths import Truths
 
 
@@ -37,7 +41,23 @@ class Court(Struct):
     all_configs: bool = False
     base: Base | None = None
     devices: tuple[Device, ...] = ()
-    calibrations: dict[str, Calibration] = {}
+    calibration: Calibration | None = None
+    state: nvml.Device | None = None
+
+    def state_of_gpu(self) -> nvml.Device:
+        """What tells the state of this court's GPU; without one it tells nothing."""
+        if self.state is None:
+            self.state = nvml.Device(self.device.uuid)
+        return self.state
+
+
+class Start(Struct, frozen=True):
+    """What a candidate is started with: a kernel's files, its entry and backend, and what compiling left in caches."""
+
+    source: Source
+    entry: str
+    backend: str
+    caches: tuple[bytes, ...] = ()
 
 
 _STARTING = threading.Lock()
@@ -53,6 +73,19 @@ def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zyg
             environment = environment_for(kind, backend, device)
             court.zygotes[key] = Zygote(kind, (backend,), environment, hidden_folders(court), nodes)
         return court.zygotes[key]
+
+
+def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> Session:
+    """A session with a fresh candidate, on an arena that others use too or on its own. Raises Verdict."""
+    config, device = court.config, court.device
+    zygote = zygote_for(court, "cuda" if device.is_gpu else "interpret", what.backend, side)
+    missing = zygote.wait_ready()
+    if what.backend in missing:
+        raise Verdict("missing-dependency", f"{what.backend} can't be imported: {missing[what.backend]}")
+    call_s = config.call_timeout_s if device.is_gpu else config.interpreter_timeout_s
+    limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
+    name = device.torch_name
+    return Session(zygote, what.source, what.entry, what.backend, name, limits, what.caches, arena=arena)
 
 
 def hidden_folders(court: Court) -> tuple[Path, ...]:

@@ -17,10 +17,12 @@ from kernelci import results
 from kernelci.ascent import Ascent, Progress, Rungs, device_for
 from kernelci.basing import Base
 from kernelci.catalog import Catalog, Kernel
+from kernelci.comparison import settle
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.court import Court, zygote_for
 from kernelci.errors import ConfigError
+from kernelci.gate import Gate
 from kernelci.lanes import spread
 from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report
 from kernelci.referee import KernelReferee
@@ -76,7 +78,7 @@ def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict
     done = dict(done)  # after an interrupt some lanes may still be at work
     kernels = tuple(done[kernel.name].report() for kernel in plan.kernels if kernel.name in done)
     missing = len(plan.kernels) - sum(ascent.finished for ascent in done.values())
-    return Report(
+    report = Report(
         SCHEMA_VERSION,
         kernelci.__version__,
         started,
@@ -87,6 +89,7 @@ def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict
         (*plan.notes, *((f"interrupted: {missing} of {len(plan.kernels)} kernels did not finish",) if missing else ())),
         plan.change,
     )
+    return settle(report, Gate.now(court.config.gate))
 
 
 def _dumps(plan: Plan) -> bool:

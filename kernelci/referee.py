@@ -17,14 +17,14 @@ from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
 from kernelci.config import cache_folder
-from kernelci.court import Court, environment_for, hidden_folders, zygote_for
+from kernelci.court import Court, Start, environment_for, hidden_folders, start
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import hidden, nvml, oracle, sandbox, sanitizer
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import Calibration, calibrate
+from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.protocol import Source, TensorPlace
 from kernelci.workbench.session import Limits, Session
@@ -62,7 +62,6 @@ class KernelReferee:
         self._caches: tuple[Future[bytes], ...] = ()
         if court.base is not None and side == "head":
             self._oppose(court.base.kernel(kernel.name))
-        self._nvml: nvml.Device | None = None
 
     @contextlib.contextmanager
     def on(self, court: Court) -> Iterator[None]:
@@ -72,7 +71,7 @@ class KernelReferee:
         """
         court.device.enter()
         for one in filter(None, (self, self.base)):
-            one._court, one.device, one._nvml = court, court.device, None
+            one._court, one.device = court, court.device
         try:
             yield
         finally:
@@ -284,16 +283,7 @@ class KernelReferee:
         return self._opened(source_of(self.kernel), self.card.entry, caches, arena)
 
     def _opened(self, source: Source, entry: str, caches: tuple[bytes, ...], arena: Arena | None) -> Session:
-        card, config = self.card, self.config
-        kind = "interpret" if self.interpreted else "cuda"
-        zygote = zygote_for(self._court, kind, card.backend, self.side)
-        missing = zygote.wait_ready()
-        if card.backend in missing:
-            raise Verdict("missing-dependency", f"{card.backend} can't be imported: {missing[card.backend]}")
-        call_s = config.interpreter_timeout_s if self.interpreted else config.call_timeout_s
-        limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
-        device = self.device.torch_name
-        return Session(zygote, source, entry, card.backend, device, limits, caches, arena=arena)
+        return start(self._court, self.side, Start(source, entry, self.card.backend, caches), arena)
 
     @property
     def seed(self) -> str:
@@ -302,23 +292,22 @@ class KernelReferee:
 
     def watch(self) -> nvml.Watch:
         """A context that samples the state of this GPU."""
-        device = self.device.torch_name
-        if self._nvml is None:
-            uuid = "" if device == "cpu" else str(torch.cuda.get_device_properties(device).uuid)
-            self._nvml = nvml.Device(uuid)
-        return nvml.Watch(self._nvml)
+        return nvml.Watch(self._court.state_of_gpu())
+
+    def probe(self, arena: Arena) -> Probe:
+        """A probe of the clock's own cost, among this kernel's candidates. Raises Verdict."""
+        return Probe(arena, self._trusted)
+
+    def _trusted(self, arena: Arena, source: Source, entry: str) -> Session:
+        """A session with a source of our own."""
+        return self._opened(source, entry, (), arena)
 
     def calibration(self) -> Calibration:
         """What this GPU does today; measured when first asked for. Raises Verdict."""
-        known, device = self._court.calibrations, self.device
-        if device.torch_name not in known:
-            known[device.torch_name] = calibrate(
-                device.torch_name,
-                device.name,
-                frozenset({"float16", "bfloat16", "float32"}),
-                lambda arena, source, entry: self._opened(source, entry, (), arena),
-            )
-        return known[device.torch_name]
+        court = self._court
+        if court.calibration is None:
+            court.calibration = calibrate(self.device.torch_name, self.device.name, self._trusted)
+        return court.calibration
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""

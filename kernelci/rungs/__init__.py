@@ -120,6 +120,9 @@ class Referee(Protocol):
     def calibration(self) -> Any:
         """The Calibration of this GPU (kernelci.workbench.calibration). Raises Verdict."""
 
+    def probe(self, arena: Any) -> Any:
+        """A Probe (kernelci.workbench.calibration) on this arena. Raises Verdict."""
+
     def watch(self) -> Any:
         """A context that samples the state of the GPU (kernelci.workbench.nvml)."""
 

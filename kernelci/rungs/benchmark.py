@@ -3,10 +3,13 @@
 docs/benchmark.md tells how it is measured.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from kernelci import stats
+from msgspec.structs import replace
+
+from kernelci import footprint, stats
 from kernelci.errors import Verdict
+from kernelci.footprint import Footprint
 from kernelci.gate import Gate
 from kernelci.model import Metric, Row, Unit
 from kernelci.model import Verdict as Answer
@@ -14,8 +17,10 @@ from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, rung
 from kernelci.workbench import duel, figures, timing
 from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.clock import Overhead
 from kernelci.workbench.duel import Measured
 
+IDENTICAL = "the machine code and its launches are the base's own, byte for byte: the same by inheritance"
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
 
 
@@ -26,21 +31,31 @@ def benchmark(referee: Referee) -> Findings:
     if not cases:
         raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
     calibration = referee.calibration()
-    base = referee.base
-    sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
-    device = referee.device.torch_name
-    enough = _enough(calibration, referee)
-    found, notes, spent = duel.run(
-        device, referee.reference, cases, sides, calibration, referee.seed, referee.watch, enough
-    )
-    rows = [_row(referee, one, calibration) for one in found]
-    notes.append(spent.text())
-    return Findings(rows=rows, notes=notes, metrics=list(_ceilings(calibration)))
+    took = _footprint(referee)
+    inherited = took is not None and took.identical and took.same_launches
+    compared = referee.base is not None and not inherited
+    sides = {"head": referee.open} | ({"base": referee.base.open} if referee.base is not None and compared else {})
+    means = duel.Means(referee.device.torch_name, sides, referee.probe, referee.watch, _enough(referee), referee.seed)
+    found = duel.run(means, referee.reference, cases, calibration)
+    calibration = replace(calibration, overhead=found.overhead)
+    rows = [_row(referee, one, calibration, inherited) for one in found.cases]
+    notes = [*found.notes, *(took.notes() if took is not None else ()), found.spent.text()]
+    metrics = [*_ceilings(calibration), *(took.metrics() if took is not None else ())]
+    return Findings(rows=rows, notes=notes, metrics=metrics)
 
 
-def _row(referee: Referee, one: Measured, calibration: Calibration) -> Row:
+def _footprint(referee: Referee) -> Footprint | None:
+    """What both sides take of the machine, exactly; None without a base, or where head isn't compiled for this GPU."""
+    target = referee.device.target
+    if referee.base is None or target not in referee.targets:
+        return None
+    return footprint.compare(referee.base.compiled(target), referee.compiled(target))
+
+
+def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
     try:
-        return _measured(referee, one, calibration)
+        row = _measured(referee, one, calibration)
+        return replace(row, verdict=Answer.SAME, notes=(*row.notes, IDENTICAL)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
 
@@ -57,7 +72,8 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
         base = figures.checked_time(one.blocks, "base", calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
-        metrics += figures.Duel(one.blocks, calibration.overhead).metrics(_floor(referee, one))
+        metrics += figures.Duel(one.blocks, calibration.overhead).metrics()
+        metrics += figures.Duel(one.blocks, calibration.overhead, end_to_end=True).metrics("_end_to_end")
     elif one.base_fault is not None:
         notes.append(f"no comparison: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
     dropped = sum(bool(block.dropped) for block in one.blocks)
@@ -81,11 +97,11 @@ def _floor(referee: Referee, one: Measured) -> float:
     return Gate.now(referee.config.gate).of(referee.kernel.name, one.case.id).floor
 
 
-def _enough(calibration: Calibration, referee: Referee) -> Callable[[list[Measured]], bool]:
+def _enough(referee: Referee) -> duel.Enough:
     """Whether every row has an answer: no fault, and not UNKNOWN."""
 
-    def enough(group: list[Measured]) -> bool:
-        duels = [(one, _duel(one, calibration)) for one in group if not one.head_fault and not one.base_fault]
+    def enough(group: list[Measured], overhead: Overhead) -> bool:
+        duels = [(one, _duel(one, overhead)) for one in group if not one.head_fault and not one.base_fault]
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
         answers = [
@@ -97,9 +113,9 @@ def _enough(calibration: Calibration, referee: Referee) -> Callable[[list[Measur
     return enough
 
 
-def _duel(one: Measured, calibration: Calibration) -> figures.Duel | None:
+def _duel(one: Measured, overhead: Overhead) -> figures.Duel | None:
     """The comparison so far; None where it can't be trusted, which more blocks don't change."""
-    found = figures.Duel(one.blocks, calibration.overhead)
+    found = figures.Duel(one.blocks, overhead)
     try:
         found.effect()
     except Verdict:

@@ -22,9 +22,13 @@ REPEATS = 10
 PROBE = b"import torch\n\n\ndef probe(x, y):\n    torch.add(x, 1.0, out=y)\n"
 PROBE_SIZES = (128, 256, 512, 1024)
 PROBE_ROUNDS = 8
+DTYPES = ("float16", "bfloat16", "float32")
 PROBE_FILL_BYTES = 2**28
 # Where gpus.toml does not know a GPU, this much more than what was measured is taken for impossible.
 MARGIN = 1.25
+
+
+Opened = Callable[[Arena, Source, str], Session]
 
 
 class Calibration(Struct, frozen=True):
@@ -50,12 +54,10 @@ class Calibration(Struct, frozen=True):
         return 1e9 * max((cost.bytes or 0.0) / self.copy_bytes_per_s, cost.flops / flops if flops else 0.0)
 
 
-def calibrate(
-    device: str, name: str, dtypes: frozenset[str], opened: Callable[[Arena, Source, str], Session]
-) -> Calibration:
-    """Measure all. `opened` starts a candidate on an arena with a source and its entry. Raises Verdict."""
+def calibrate(device: str, name: str, opened: Opened) -> Calibration:
+    """Measure all on a device with this name. `opened` starts candidates for the probe. Raises Verdict."""
     gpu = gpus.by_name(name)
-    copied, peaks = copy_bandwidth(device), {dtype: matmul_peak(device, dtype) for dtype in sorted(dtypes)}
+    copied, peaks = copy_bandwidth(device), {dtype: matmul_peak(device, dtype) for dtype in DTYPES}
     limits = {dtype: MARGIN * peak for dtype, peak in peaks.items()}
     if gpu is not None:
         limits |= {dtype: max(gpu.peak_flops_per_s.get(unit, 0.0) for unit in _units(dtype)) for dtype in peaks}
@@ -100,26 +102,44 @@ def _seconds(device: str, work: Callable[[], object]) -> float:
     return statistics.median(times) / 1e9
 
 
-def clock_overhead(device: str, opened: Callable[[Arena, Source, str], Session]) -> Overhead:
-    """The cost of a window beside its calls, from a kernel that does next to nothing. Raises Verdict."""
+class Probe:
+    """A candidate like any other with a kernel that does next to nothing: its windows take what the clock itself costs.
+    Its tensors lie where slot 0 has its first guard zone.
+
+    `opened` starts it on an arena with this source and entry. Raises Verdict.
+    """
+
+    def __init__(self, arena: Arena, opened: Opened) -> None:
+        self._device = arena.device
+        self._session = opened(arena, Source("probe", "probe.py", {"probe.py": PROBE}), "probe")
+        call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(1024, (16,), (1,), "float32")})
+        for size in PROBE_SIZES:
+            self._session.prepare(Series(size, call, (0,) * size, 0, "eager" if self._device == "cpu" else "graph"))
+
+    def window(self, size: int) -> Window:
+        """A window of so many calls; the referee must have used the GPU just before, as before any other."""
+        return Window(size, *self._session.go(size))
+
+    def close(self) -> None:
+        """End the candidate."""
+        self._session.close()
+
+
+def clock_overhead(device: str, opened: Opened) -> Overhead:
+    """The cost of a window beside its calls, where nothing else is there. Raises Verdict."""
     arena = Arena(device, 2**16)
     filling = torch.empty(PROBE_FILL_BYTES if device != "cpu" else 1, dtype=torch.uint8, device=device)
-    session = opened(arena, Source("probe", "probe.py", {"probe.py": PROBE}), "probe")
-    call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(4096, (16,), (1,), "float32")})
+    probe = Probe(arena, opened)
+    order = [size for size in PROBE_SIZES for _ in range(PROBE_ROUNDS)]
+    random.shuffle(order)
+    found = []
     try:
-        for size in PROBE_SIZES:
-            session.prepare(Series(size, call, (0,) * size, 0, "eager" if device == "cpu" else "graph"))
-        order = [size for size in PROBE_SIZES for _ in range(PROBE_ROUNDS)]
-        random.shuffle(order)
-        return overhead([_probed(session, size, filling) for size in order])
+        for size in order:
+            stop = stopwatch(device)
+            filling.random_(0, 255)
+            stop()
+            found.append(probe.window(size))
+        return overhead(found)
     finally:
-        session.close()
+        probe.close()
         arena.close()
-
-
-def _probed(session: Session, size: int, filling: torch.Tensor) -> Window:
-    """A window after the referee has used the GPU, as before every other: changing over takes half a millisecond."""
-    stop = stopwatch(str(filling.device))
-    filling.random_(0, 255)
-    stop()
-    return Window(size, *session.go(size))

@@ -17,6 +17,7 @@ from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.workbench import nvml
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import PROBE_SIZES, Probe
 from kernelci.workbench.clock import Window
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
@@ -113,14 +114,24 @@ class Contestant:
 class Contest:
     """All courses, run by one side or by several. `configs` pins each side's autotuners once they have chosen."""
 
-    def __init__(self, arena: Arena, sides: Mapping[str, Opener], courses: Sequence[Course], seed: str) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        sides: Mapping[str, Opener],
+        courses: Sequence[Course],
+        seed: str,
+        probe: Callable[[Arena], Probe],
+        probed: list[Window],
+    ) -> None:
+        """`probed` takes the probe's windows."""
         self._arena = arena
+        self._probe = probe
+        self.probed = probed
         self._sides = dict(sides)
         self.courses = list(courses)
         self._random = random.Random(f"{seed}/contest")
         self.configs: dict[tuple[str, int], int] = {}
         self.blocks: list[list[Block]] = [[] for _ in courses]
-        self.alone: dict[tuple[str, int], list[Window]] = {}
         self.faults: dict[tuple[str, int], Verdict] = {}
         self.spent = Spent()
 
@@ -136,6 +147,7 @@ class Contest:
             [Contestant(side, self._sides[_owner(side)](self._arena), number) for side in sides]
             for number in range(blocks)
         ]
+        probe = self._probe(self._arena)
         try:
             for index, course in enumerate(self.courses):
                 self._prepare([one for row in rows for one in row], index, course)
@@ -143,8 +155,9 @@ class Contest:
             for index, course in enumerate(self.courses):
                 for row in rows:
                     if not self._faulty(index, sides):
-                        self.blocks[index].append(self._block(row, index, course, watch))
+                        self.blocks[index].append(self._block(row, index, course, watch, probe))
         finally:
+            probe.close()
             for row in rows:
                 for one in row:
                     one.session.close()
@@ -172,8 +185,8 @@ class Contest:
         with ThreadPoolExecutor(STARTS, thread_name_prefix="prepare") as threads:
             list(threads.map(one, those))
 
-    def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch) -> Block:
-        """A B B A, or B A A B: every side's full windows; other kinds once each."""
+    def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch, probe: Probe) -> Block:
+        """A B B A, or B A A B: every side's full windows; other kinds once each, and a window of the probe."""
         order = list(row) if self._random.random() < 0.5 else list(reversed(row))
         block = Block({one.side: [] for one in row})
         steps: list[tuple[Contestant, Kind]] = [(one, "full") for one in (*order, *reversed(order))]
@@ -188,6 +201,8 @@ class Contest:
                     return block
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or is_noisy(window, course)
+            course.bank.deal(course.calls["each"])
+            self.probed.append(probe.window(self._random.choice(PROBE_SIZES)))
         block.state = watched.sampled
         return block
 

@@ -15,11 +15,16 @@ from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
 from kernelci.workbench import timing
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.calibration import Calibration, Probe
+from kernelci.workbench.clock import Overhead, Window, overhead
 from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
 
 BLOCKS_ALONE = 3
 DISTURBED = 0.1
+LEAST_SIZES = 2  # of the probe's windows, before a line through them says more than the calibration
+
+
+Scouts = Mapping[str, Sequence["timing.Scouted | Verdict"]]
 
 
 class Measured(Struct):
@@ -32,36 +37,50 @@ class Measured(Struct):
     base_fault: Verdict | None = None
 
 
-def run(
-    device: str,
-    reference: Reference,
-    cases: Sequence[Case],
-    sides: Mapping[str, Opener],
-    calibration: Calibration,
-    seed: str,
-    watch: Watch,
-    enough: Callable[[list[Measured]], bool],
-) -> tuple[list[Measured], list[str], Spent]:
-    """Measure all cases; `sides` has "head" and may have "base". `enough` looks at what there is after each contest.
+class Result(Struct):
+    """All cases of a kernel, what the clock itself cost meanwhile, notes, and what the time went into."""
 
-    Raises Verdict for what concerns all cases.
-    """
-    began, spent = time.monotonic(), Spent()
-    arena, note = timing.arena_for(device, reference, cases, calibration)
+    cases: list[Measured]
+    overhead: Overhead
+    notes: list[str]
+    spent: Spent
+
+
+Enough = Callable[[list[Measured], Overhead], bool]
+
+
+class Means(Struct):
+    """What a duel is fought with: how candidates of each side start ("head", and perhaps "base"), and a probe; how the
+    GPU is watched; and what says, after each contest, whether there are enough blocks."""
+
+    device: str
+    sides: Mapping[str, Opener]
+    probe: Callable[[Arena], Probe]
+    watch: Watch
+    enough: Enough
+    seed: str
+
+
+def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
+    """Measure all cases. Raises Verdict for what concerns all of them."""
+    began, result = time.monotonic(), Result([], calibration.overhead, [], Spent())
+    arena, note = timing.arena_for(means.device, reference, cases, calibration)
+    result.notes += [note] if note else []
     try:
         scouts = {
-            side: timing.scout(sides[side], arena, reference, cases, calibration)
-            for side in sorted(sides)  # the base first: no process of head has run by then
+            side: timing.scout(means.sides[side], arena, reference, cases, calibration)
+            for side in sorted(means.sides)  # the base first: no process of head has run by then
         }
-        found = [
-            _measured(arena, reference, case, index, scouts, calibration, seed) for index, case in enumerate(cases)
+        result.cases = [
+            _measured(arena, reference, case, index, scouts, calibration, means.seed)
+            for index, case in enumerate(cases)
         ]
-        spent.setting_up = time.monotonic() - began
-        _contest(arena, found, sides, scouts, seed, watch, enough, spent)
-        _check_base(arena, reference, found, sides, scouts, calibration)
+        result.spent.setting_up = time.monotonic() - began
+        _contest(means, arena, result, scouts)
+        _check_base(means, arena, reference, result.cases, scouts, calibration)
     finally:
         arena.close()
-    return found, [note] if note else [], spent
+    return result
 
 
 def _measured(
@@ -69,7 +88,7 @@ def _measured(
     reference: Reference,
     case: Case,
     index: int,
-    scouts: Mapping[str, Sequence["timing.Scouted | Verdict"]],
+    scouts: Scouts,
     calibration: Calibration,
     seed: str,
 ) -> Measured:
@@ -84,34 +103,34 @@ def _measured(
     return one
 
 
-def _contest(
-    arena: Arena,
-    found: list[Measured],
-    sides: Mapping[str, Opener],
-    scouts: Mapping[str, Sequence["timing.Scouted | Verdict"]],
-    seed: str,
-    watch: Watch,
-    enough: Callable[[list[Measured]], bool],
-    spent: Spent,
-) -> None:
+def _contest(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
     """Blocks for all cases that both sides can run, then for those that only head can."""
-    pairs = [one for one in found if one.course and one.base_fault is None] if "base" in sides else []
+    found = result.cases
+    pairs = [one for one in found if one.course and one.base_fault is None] if "base" in means.sides else []
     single = [one for one in found if one.course and one not in pairs]
+    probed: list[Window] = []
     for group, names in ((pairs, ("base", "head")), (single, ("head",))):
         if not group:
             continue
-        contest = Contest(arena, sides, [one.course for one in group if one.course], seed)
-        contest.spent = spent
-        for place, one in enumerate(group):
-            for side in names:
-                scouted = scouts[side][found.index(one)]
-                if isinstance(scouted, timing.Scouted) and scouted.config >= 0:
-                    contest.configs[side, place] = scouted.config
+        courses = [one.course for one in group if one.course]
+        contest = Contest(arena, means.sides, courses, means.seed, means.probe, probed)
+        contest.spent = result.spent
+        contest.configs = _pinned(found, group, names, scouts)
         for blocks, aa in _steps(names):
-            contest.batch((*names, "base'") if aa else names, blocks, watch)
+            contest.batch((*names, "base'") if aa else names, blocks, means.watch)
             _take(contest, group)
-            if enough(group):
+            if len({window.calls for window in probed}) > LEAST_SIZES:
+                result.overhead = overhead(probed)
+            if means.enough(group, result.overhead):
                 break
+
+
+def _pinned(
+    found: Sequence[Measured], group: Sequence[Measured], names: Sequence[str], scouts: Scouts
+) -> dict[tuple[str, int], int]:
+    """What each side's autotuner chose in the scout, by side and place in the group."""
+    scouted = {(side, place): scouts[side][found.index(one)] for place, one in enumerate(group) for side in names}
+    return {key: one.config for key, one in scouted.items() if isinstance(one, timing.Scouted) and one.config >= 0}
 
 
 def _steps(names: Sequence[str]) -> Iterator[tuple[int, bool]]:
@@ -134,11 +153,11 @@ def _take(contest: Contest, group: Sequence[Measured]) -> None:
 
 
 def _check_base(
+    means: Means,
     arena: Arena,
     reference: Reference,
     found: Sequence[Measured],
-    sides: Mapping[str, Opener],
-    scouts: Mapping[str, Sequence["timing.Scouted | Verdict"]],
+    scouts: Scouts,
     calibration: Calibration,
 ) -> None:
     """A base that is wrong or slow only beside head makes head's row INVALID; asked once more alone to be sure."""
@@ -149,7 +168,7 @@ def _check_base(
         slow = _slower(one.blocks, before, calibration)
         if one.base_fault is None and not slow:
             continue
-        (after,) = timing.scout(sides["base"], arena, reference, [one.case], calibration)
+        (after,) = timing.scout(means.sides["base"], arena, reference, [one.case], calibration)
         if isinstance(after, timing.Scouted) and (
             one.base_fault is not None or _slower(one.blocks, after, calibration)
         ):

@@ -89,8 +89,9 @@ class Duel:
     def __init__(self, blocks: Sequence[Block], overhead: Overhead, end_to_end: bool = False) -> None:
         base, head = ("base.each", "head.each") if end_to_end else ("base", "head")
         devices = [window.device_ns for window in windows(blocks, head)]
+        told = bool(devices) and all(devices) and not end_to_end  # events say nothing of the host's share
         self.wall = self._effect(blocks, base, head, overhead.wall)
-        self.device = self._effect(blocks, base, head, overhead.device) if devices and all(devices) else None
+        self.device = self._effect(blocks, base, head, overhead.device) if told else None
         judge = overhead.device if self.device else overhead.wall
         self._aa = log_ratios(blocks, base, "base'", judge) if not end_to_end else ()
 
@@ -116,14 +117,16 @@ class Duel:
         found = stats.noise_floor(self._aa, self.wall.blocks)
         return found if math.isfinite(found) else 0.0
 
-    def metrics(self, floor: float) -> Iterator[Metric]:
-        """delta, floor, noise, p and blocks."""
+    def metrics(self, kind: str = "") -> Iterator[Metric]:
+        """delta, noise, p and blocks; `kind` is "" or "_end_to_end". Verdict, q and floor come with all rows."""
         found, noise = self.effect(), self.noise()
-        text = "head over base, less one"
-        yield Metric("delta", found.effect, Unit.FRACTION, "delta", text, number(found.low), number(found.high))
-        yield Metric(
-            "floor", max(floor, noise), Unit.FRACTION, "floor", "what is too small to matter, or to be seen here"
-        )
-        yield Metric("noise", noise, Unit.FRACTION, "noise floor", "95 % of base against base lie below")
-        yield Metric("p", found.p, Unit.FRACTION, "p", "two-sided, of no effect, by the worse of both clocks")
-        yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")
+        what = "end to end, " if kind else ""
+        text = f"{what}head over base, less one"
+        low, high = number(found.low), number(found.high)
+        yield Metric(f"delta{kind}", number(found.effect), Unit.FRACTION, f"{what}delta", text, low, high)
+        text = "95 % of base against base lie below"
+        yield Metric(f"noise{kind}", noise, Unit.FRACTION, f"{what}noise floor", text)
+        text = "two-sided, of no effect, by the worse of both clocks"
+        yield Metric(f"p{kind}", found.p, Unit.FRACTION, f"{what}p", text)
+        if not kind:
+            yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")

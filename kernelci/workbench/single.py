@@ -43,7 +43,7 @@ from kernelci.workbench.protocol import (
 
 REPORT = "/report"  # where a tool finds the file that it writes to, inside the sandbox
 REPORT_BYTES = 16 * 2**20
-POLL_S = 0.2
+POLL_S = 0.5
 Wrap = Callable[[str], Sequence[str]]
 
 
