@@ -15,6 +15,7 @@ from kernelci.errors import Verdict
 from kernelci.reference import Reference, ReferenceFailed
 from kernelci.workbench import nvml, sandbox
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.baselines import Kept
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.device import Device
 from kernelci.workbench.process import Zygote
@@ -42,6 +43,7 @@ class Court(Struct):
     base: Base | None = None
     devices: tuple[Device, ...] = ()
     calibration: Calibration | None = None
+    baselines: Kept = {}
     state: nvml.Device | None = None
 
     def state_of_gpu(self) -> nvml.Device:
@@ -86,6 +88,11 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
     limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
     name = device.torch_name
     return Session(zygote, what.source, what.entry, what.backend, name, limits, what.caches, arena=arena)
+
+
+def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:
+    """A session of a baseline, which sees the reference: in a sandbox that no kernel ever enters. Raises Verdict."""
+    return start(court, "baseline", Start(source, entry, "triton"), arena)
 
 
 def hidden_folders(court: Court) -> tuple[Path, ...]:

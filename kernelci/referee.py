@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,12 +18,12 @@ from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
 from kernelci.config import cache_folder
-from kernelci.court import Court, Start, environment_for, hidden_folders, start
+from kernelci.court import Court, Start, environment_for, hidden_folders, start, start_baseline
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import hidden, nvml, oracle, sandbox, sanitizer
+from kernelci.workbench import baselines, hidden, nvml, oracle, sandbox, sanitizer
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
@@ -308,6 +309,12 @@ class KernelReferee:
         if court.calibration is None:
             court.calibration = calibrate(self.device.torch_name, self.device.name, self._trusted)
         return court.calibration
+
+    def baselines(self, cases: tuple[Case, ...], calibration: Calibration) -> tuple[baselines.Found, str]:
+        """What a user would otherwise call on these cases, by case, measured once a run; and what that took."""
+        court, device = self._court, self.device.torch_name
+        opened = partial(start_baseline, court)
+        return baselines.beside(court.baselines, device, self.reference, cases, calibration, opened)
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""

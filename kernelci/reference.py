@@ -169,6 +169,7 @@ class Reference:
         self.domain: dict[str, Sizes] = dict(getattr(module, "domain", {}))
         self.layouts = {name: _layouts(kinds) for name, kinds in getattr(module, "layouts", {}).items()}
         self.independent: dict[str, tuple[str, ...]] = dict(getattr(module, "independent", {}))
+        self.library: dict[str, Callable[..., Any]] = dict(getattr(module, "library", {}))
         self._check_declarations()
 
     def _check_declarations(self) -> None:
@@ -182,6 +183,8 @@ class Reference:
             said = f"no layout {sorted(kinds)[0]!r}; there are offset, {', '.join(LAYOUTS)}"
         elif not all(isinstance(value, Sizes) for value in self.domain.values()):
             said = "domain must give sizes(low, high) for each size"
+        elif not all(isinstance(name, str) and callable(function) for name, function in self.library.items()):
+            said = "library must map names to functions of the inputs"
         elif not isinstance(self.budget, Budget):
             said = "budget must be a Budget(worst=…, rmse=…)"
         elif self.precision not in (None, "full", "low"):
@@ -238,6 +241,11 @@ class Reference:
         """The honest implementation on inputs widened for accumulation: `honest` if given, else `reference`."""
         function = "honest" if hasattr(self._module, "honest") else "reference"
         return self._named(function, self._call(function, **inputs), tuple(names))
+
+    def expression(self, library: str = "") -> Callable[..., Any]:
+        """`reference` itself, or the library call of this name."""
+        found: Callable[..., Any] = self.library[library] if library else self._module.reference
+        return found
 
     def compare(self, name: str, actual: "torch.Tensor", oracle: "torch.Tensor", inputs: Mapping[str, Any]) -> Any:
         """What the reference's own `compare` says of an output: None (the usual gates decide), a tensor that is True

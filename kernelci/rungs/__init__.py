@@ -117,6 +117,9 @@ class Referee(Protocol):
     def open(self, arena: Any = None) -> Any:
         """A Session (kernelci.workbench.session) with a fresh candidate of this kernel, on this arena."""
 
+    def baselines(self, cases: tuple[Case, ...], calibration: Any) -> tuple[dict[str, Any], str]:
+        """The Baselines of these cases by case (kernelci.workbench.baselines), and what measuring them took."""
+
     def calibration(self) -> Any:
         """The Calibration of this GPU (kernelci.workbench.calibration). Raises Verdict."""
 

@@ -14,8 +14,8 @@ from kernelci.gate import Gate
 from kernelci.model import Metric, Row, Unit
 from kernelci.model import Verdict as Answer
 from kernelci.reasons import Outcome
-from kernelci.rungs import Findings, Referee, failed, rung
-from kernelci.workbench import duel, figures, timing
+from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
+from kernelci.workbench import baselines, duel, figures, timing
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead
 from kernelci.workbench.duel import Measured
@@ -39,7 +39,8 @@ def benchmark(referee: Referee) -> Findings:
     found = duel.run(means, referee.reference, cases, calibration)
     calibration = replace(calibration, overhead=found.overhead)
     rows = [_row(referee, one, calibration, inherited) for one in found.cases]
-    notes = [*found.notes, *(took.notes() if took is not None else ()), found.spent.text()]
+    rows, took_baselines = _with_baselines(referee, found.cases, rows, calibration)
+    notes = [*found.notes, *took_baselines, *(took.notes() if took is not None else ()), found.spent.text()]
     metrics = [*_ceilings(calibration), *(took.metrics() if took is not None else ())]
     return Findings(rows=rows, notes=notes, metrics=metrics)
 
@@ -58,6 +59,17 @@ def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: b
         return replace(row, verdict=Answer.SAME, notes=(*row.notes, IDENTICAL)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
+
+
+def _with_baselines(
+    referee: Referee, found: list[Measured], rows: list[Row], calibration: Calibration
+) -> tuple[list[Row], list[str]]:
+    """The rows that passed, with what a user would otherwise call; and what that took."""
+    cases = [one.case for one, row in zip(found, rows, strict=True) if row.outcome is Outcome.PASSED]
+    beside, note = referee.baselines(tuple(cases), calibration)
+    some = [(row, beside.get(row.case, ())) for row in rows]
+    done = [with_metrics(row, baselines.metrics(row, each), baselines.notes(each)) for row, each in some]
+    return done, [note] if note else []
 
 
 def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:

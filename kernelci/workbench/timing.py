@@ -113,13 +113,18 @@ def _fastest(windows: Sequence[Window], overhead: Overhead) -> float:
     return min(overhead.device(window) if window.device_ns else overhead.wall(window) for window in windows)
 
 
+def calls_for(ns: float, touched: int, most: int, calibration: Calibration) -> int:
+    """Calls of a full window of calls that take `ns` and touch so many bytes."""
+    cold = math.ceil(2 * calibration.l2_bytes / touched)
+    return max(LEAST_CALLS, min(most, max(cold, math.ceil(WINDOW_NS / max(ns, 100.0)))))
+
+
 def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
     """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size."""
     layout = slots.layout(reference, case)
     most = most_calls(reference, case, layout.stride, arena.size, calibration)
     touched = max(1, layout.read + layout.written)
-    cold = math.ceil(2 * calibration.l2_bytes / touched)
-    full = max(LEAST_CALLS, min(most, max(cold, math.ceil(WINDOW_NS / max(ns, 100.0)))))
+    full = calls_for(ns, touched, most, calibration)
     warm = min(full, calibration.l2_bytes // 2 // touched)
     calls: dict[Kind, int] = {
         "full": full,
