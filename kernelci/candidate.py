@@ -21,6 +21,7 @@ from kernelci import backends
 from kernelci.workbench import namespaces, zygote
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
+    Audit,
     Build,
     Built,
     BuiltKernel,
@@ -31,6 +32,7 @@ from kernelci.workbench.protocol import (
     Finished,
     Forget,
     Go,
+    Ledger,
     Load,
     Loaded,
     Message,
@@ -44,6 +46,7 @@ from kernelci.workbench.protocol import (
     ToCandidate,
     Value,
 )
+from kernelci.workbench.recorder import Recorder
 from kernelci.workbench.series import ReadySeries, at_slot, make_ready, settle
 
 KERNEL_FOLDER = "kernelci-kernel-"
@@ -120,6 +123,7 @@ class LoadedKernel:
         self._backend = backends.get(message.backend)
         self._arena = _mapped(message, arena_fd)
         self._separate = message.separate
+        self._recorder = Recorder(message.device) if message.audit else None
         for cache in message.caches:
             unpack(cache)
         self._module = load(written(message.source))
@@ -134,6 +138,8 @@ class LoadedKernel:
             return self.ready(message)
         if isinstance(message, Go):
             return self._go(self._series[message.number])
+        if isinstance(message, Audit):
+            return self._recorder.stop() if self._recorder else Ledger(missing="nothing was to be recorded")
         if isinstance(message, Forget):
             self._series.clear()
             return Prepared()

@@ -63,6 +63,11 @@ class Compilation(Struct, frozen=True):
     cached: bool = False
     duration_s: float = 0.0
 
+    def symbols(self) -> frozenset[str]:
+        """The names of all kernels in what was compiled."""
+        named = {build.kernel.symbol for build in self.builds}
+        return frozenset(named | {kernel.symbol for build in self.builds for kernel in build.resources})
+
     def raise_verdict(self) -> None:
         """Raise the verdict, if there is one, as an exception of the rung."""
         if self.verdict is not None:

@@ -96,6 +96,7 @@ class Load(Message, frozen=True):
     `caches` are what the compile processes of this kernel left in their DSL's cache, as tar archives.
     `separate`: each call gets every tensor in an allocation of its own and of its exact size, copied from the arena and
     back, outputs not filled: so a sanitizer sees each access beyond a tensor, and each read of what nobody wrote.
+    `audit`: record what the GPU does, from before the kernel is imported.
     """
 
     source: Source
@@ -106,6 +107,7 @@ class Load(Message, frozen=True):
     arena: bytes = b""
     caches: tuple[bytes, ...] = ()
     separate: bool = False
+    audit: bool = False
 
 
 class Call(Message, frozen=True):
@@ -138,6 +140,10 @@ class Go(Message, frozen=True):
     """Make the calls of a series that is ready, and answer when the device is done with all of its work."""
 
     number: int
+
+
+class Audit(Message, frozen=True):
+    """Tell what the GPU did since the last such message; only after a load that asked to record it."""
 
 
 class Forget(Message, frozen=True):
@@ -249,7 +255,7 @@ class Ledger(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Build | Series | Go | Forget
+ToCandidate = Load | Call | Build | Series | Go | Audit | Forget
 FromCandidate = Loaded | Done | Raised | Built | Prepared | Finished | Ledger
 
 

@@ -9,12 +9,14 @@ from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import (
+    Audit,
     Call,
     DeadlinePassed,
     Done,
     Finished,
     Forget,
     Go,
+    Ledger,
     Load,
     Loaded,
     Message,
@@ -63,10 +65,15 @@ class Session:
         caches: tuple[bytes, ...] = (),
         separate: bool = False,
         arena: Arena | None = None,
+        audit: bool = False,
     ) -> None:
-        """`arena`: one that several sessions work on by turns, and that outlives them; by default one of its own."""
+        """`arena`: one that several sessions work on by turns, and that outlives them; by default one of its own.
+
+        `audit`: the candidate records what its GPU does.
+        """
         self._health = health.monitor(device)
         self._separate = separate
+        self._audit = audit
         self._zygote = zygote
         self._load = (source, entry, backend, "cpu" if device == "cpu" else "cuda:0")  # the only one that it sees
         self._device = device
@@ -103,6 +110,10 @@ class Session:
         answer = self._answered(message, Finished)
         return time.perf_counter_ns() - began, answer.device_ns
 
+    def ledger(self) -> Ledger:
+        """What the candidate says that its GPU did since it was last asked: a claim. Raises Verdict."""
+        return self._answered(Audit(), Ledger)
+
     def forget(self) -> None:
         """Drop all series. Raises Verdict."""
         self._answered(Forget(), Prepared)
@@ -119,7 +130,7 @@ class Session:
         if self._candidate is None:
             self._health.require_well()
             self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
-            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches, self._separate)
+            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches, self._separate, self._audit)
             answer = self._ask(self._candidate, load, self.limits.load_s)
             if not isinstance(answer, Loaded):
                 self._drop()
