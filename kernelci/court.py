@@ -45,6 +45,8 @@ class Court(Struct):
     calibration: Calibration | None = None
     baselines: Kept = {}
     state: nvml.Device | None = None
+    no_ledger: str | None = None
+    """Why this GPU's host gives no ledger; empty: it does; None: not asked yet."""
 
     def state_of_gpu(self) -> nvml.Device:
         """What tells the state of this court's GPU; without one it tells nothing."""
@@ -54,12 +56,14 @@ class Court(Struct):
 
 
 class Start(Struct, frozen=True):
-    """What a candidate is started with: a kernel's files, its entry and backend, and what compiling left in caches."""
+    """What a candidate is started with: a kernel's files, its entry and backend, what compiling left in caches, and
+    whether it records what its GPU does."""
 
     source: Source
     entry: str
     backend: str
     caches: tuple[bytes, ...] = ()
+    audit: bool = False
 
 
 _STARTING = threading.Lock()
@@ -87,7 +91,9 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
     call_s = config.call_timeout_s if device.is_gpu else config.interpreter_timeout_s
     limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
     name = device.torch_name
-    return Session(zygote, what.source, what.entry, what.backend, name, limits, what.caches, arena=arena)
+    return Session(
+        zygote, what.source, what.entry, what.backend, name, limits, what.caches, arena=arena, audit=what.audit
+    )
 
 
 def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:

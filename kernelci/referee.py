@@ -25,6 +25,7 @@ from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import baselines, hidden, nvml, oracle, sandbox, sanitizer
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.audit import Auditor, missing_here
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.protocol import Source, TensorPlace
@@ -278,13 +279,13 @@ class KernelReferee:
             self._session = self.open()
         return self._session
 
-    def open(self, arena: Arena | None = None) -> Session:
+    def open(self, arena: Arena | None = None, audit: bool = False) -> Session:
         """A session with a fresh candidate of this kernel, on an arena that others use too or on its own."""
         caches = tuple(filter(None, (future.result() for future in self._caches)))
-        return self._opened(source_of(self.kernel), self.card.entry, caches, arena)
+        return self._start(Start(source_of(self.kernel), self.card.entry, self.card.backend, caches, audit), arena)
 
-    def _opened(self, source: Source, entry: str, caches: tuple[bytes, ...], arena: Arena | None) -> Session:
-        return start(self._court, self.side, Start(source, entry, self.card.backend, caches), arena)
+    def _start(self, what: Start, arena: Arena | None) -> Session:
+        return start(self._court, self.side, what, arena)
 
     @property
     def seed(self) -> str:
@@ -299,9 +300,17 @@ class KernelReferee:
         """A probe of the clock's own cost, among this kernel's candidates. Raises Verdict."""
         return Probe(arena, self._trusted)
 
-    def _trusted(self, arena: Arena, source: Source, entry: str) -> Session:
+    def _trusted(self, arena: Arena, source: Source, entry: str, audit: bool = False) -> Session:
         """A session with a source of our own."""
-        return self._opened(source, entry, (), arena)
+        return self._start(Start(source, entry, self.card.backend, audit=audit), arena)
+
+    def auditor(self) -> Auditor:
+        """What audits this kernel's cases. Raises Verdict."""
+        court, target = self._court, self.device.target
+        if court.no_ledger is None:
+            court.no_ledger = missing_here(self.device.torch_name, partial(self._trusted, audit=True))
+        symbols = self.compiled(target).symbols() if target in self.targets else frozenset[str]()
+        return Auditor(partial(self.open, audit=True), symbols, court.no_ledger)
 
     def calibration(self) -> Calibration:
         """What this GPU does today; measured when first asked for. Raises Verdict."""

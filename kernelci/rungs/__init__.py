@@ -114,8 +114,11 @@ class Referee(Protocol):
     def base(self) -> "Referee | None":
         """The trusted side of the same kernel as the base has it, if there is a base that has it."""
 
-    def open(self, arena: Any = None) -> Any:
+    def open(self, arena: Any = None, audit: bool = False) -> Any:
         """A Session (kernelci.workbench.session) with a fresh candidate of this kernel, on this arena."""
+
+    def auditor(self) -> Any:
+        """The Auditor (kernelci.workbench.audit) of this kernel. Raises Verdict."""
 
     def baselines(self, cases: tuple[Case, ...], calibration: Any) -> tuple[dict[str, Any], str]:
         """The Baselines of these cases by case (kernelci.workbench.baselines), and what measuring them took."""

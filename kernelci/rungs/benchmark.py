@@ -15,7 +15,7 @@ from kernelci.model import Metric, Row, Unit
 from kernelci.model import Verdict as Answer
 from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
-from kernelci.workbench import baselines, duel, figures, timing
+from kernelci.workbench import audit, baselines, duel, figures, ledger, timing
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead
 from kernelci.workbench.duel import Measured
@@ -35,7 +35,8 @@ def benchmark(referee: Referee) -> Findings:
     inherited = took is not None and took.identical and took.same_launches
     compared = referee.base is not None and not inherited
     sides = {"head": referee.open} | ({"base": referee.base.open} if referee.base is not None and compared else {})
-    means = duel.Means(referee.device.torch_name, sides, referee.probe, referee.watch, _enough(referee), referee.seed)
+    device, auditor = referee.device.torch_name, referee.auditor()
+    means = duel.Means(device, sides, referee.probe, referee.watch, _enough(referee), referee.seed, auditor)
     found = duel.run(means, referee.reference, cases, calibration)
     calibration = replace(calibration, overhead=found.overhead)
     rows = [_row(referee, one, calibration, inherited) for one in found.cases]
@@ -76,10 +77,17 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
     """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
     if one.head_fault is not None:
         raise one.head_fault
+    for fault in audit.faults(one.account, Outcome.FAILED):
+        raise fault
     cost, dtype = timing.cost_of(referee.reference, one.case), timing.dtype_of_case(one.case)
     time = figures.checked_time(one.blocks, "head", calibration, cost, dtype)
+    for fault in audit.faults(one.account, Outcome.INVALID):
+        raise fault
     metrics = [*figures.of_time(time, one.blocks, calibration, cost, dtype)]
     notes = list(_notes(one, time.narrowed))
+    if one.account is not None:
+        metrics += ledger.metrics(one.account)
+        notes += [*one.account.notes, *audit.told(one.account)]
     if any("base" in block.windows for block in one.blocks):
         base = figures.checked_time(one.blocks, "base", calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))

@@ -58,6 +58,7 @@ class Spent(Struct):
     drawing: float = 0.0
     windows: float = 0.0
     checking: float = 0.0
+    auditing: float = 0.0
 
     def text(self) -> str:
         """For the report."""
@@ -67,6 +68,7 @@ class Spent(Struct):
             ("drawing", self.drawing),
             ("windows", self.windows),
             ("checking", self.checking),
+            ("auditing", self.auditing),
         )
         return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
 

@@ -13,11 +13,13 @@ from msgspec import Struct
 from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
-from kernelci.workbench import timing
+from kernelci.workbench import audit, timing
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, overhead
 from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
+from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
 DISTURBED = 0.1
@@ -35,6 +37,7 @@ class Measured(Struct):
     blocks: list[Block]
     head_fault: Verdict | None = None
     base_fault: Verdict | None = None
+    account: Account | None = None
 
 
 class Result(Struct):
@@ -51,7 +54,7 @@ Enough = Callable[[list[Measured], Overhead], bool]
 
 class Means(Struct):
     """What a duel is fought with: how candidates of each side start ("head", and perhaps "base"), and a probe; how the
-    GPU is watched; and what says, after each contest, whether there are enough blocks."""
+    GPU is watched; what says, after each contest, whether there are enough blocks; and what audits head."""
 
     device: str
     sides: Mapping[str, Opener]
@@ -59,6 +62,7 @@ class Means(Struct):
     watch: Watch
     enough: Enough
     seed: str
+    auditor: Auditor
 
 
 def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
@@ -78,6 +82,7 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
         result.spent.setting_up = time.monotonic() - began
         _contest(means, arena, result, scouts)
         _check_base(means, arena, reference, result.cases, scouts, calibration)
+        _audit(means, arena, result, scouts)
     finally:
         arena.close()
     return result
@@ -174,6 +179,20 @@ def _check_base(
         ):
             what = one.base_fault.message if one.base_fault is not None else f"{slow:.0%} slower"
             one.head_fault = Verdict("base-disturbed", f"beside head the base is {what}; alone it is not")
+
+
+def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
+    """What head did in each case, by a record beside the kernel; one note where there is none."""
+    began, asked, timed = time.monotonic(), [], []
+    for one, scouted in zip(result.cases, scouts["head"], strict=True):
+        if one.course and one.head_fault is None and isinstance(scouted, timing.Scouted):
+            config = scouted.config if scouted.config >= 0 else None
+            asked.append(one)
+            timed.append(Timed(one.course, config, per_call(one.blocks, "head", result.overhead.wall)))
+    for one, account in zip(asked, audit.run(means.auditor, arena, timed, result.overhead), strict=False):
+        one.account = account
+    result.notes += [f"no ledger of the GPU's work: {means.auditor.missing}"] if means.auditor.missing else []
+    result.spent.auditing = time.monotonic() - began
 
 
 def _slower(blocks: Sequence[Block], alone: timing.Scouted, calibration: Calibration) -> float:
