@@ -175,6 +175,7 @@ def test_like() -> None:
     [
         ("mutates = ('z',)", "'z' is no input"),
         ("independent = {'n': ('z',)}", "'z' is no input"),
+        ("library = {'cuBLAS': 'linear'}", "library must map names to functions"),
         ("layouts = {'x': ('sideways',)}", "no layout 'sideways'"),
         ("domain = {'n': (1, 2)}", "domain must give sizes"),
         ("budget = 3", "budget must be a Budget"),
