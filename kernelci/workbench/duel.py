@@ -18,11 +18,12 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, overhead
-from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
+from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, log_ratios, per_call
 from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
 DISTURBED = 0.1
+UNSTEADY, UNSTEADY_ROUNDS = 0.02, 3
 LEAST_SIZES = 2  # of the probe's windows, before a line through them says more than the calibration
 
 
@@ -37,6 +38,8 @@ class Measured(Struct):
     blocks: list[Block]
     head_fault: Verdict | None = None
     base_fault: Verdict | None = None
+    alone: list[Block] = []
+    """Base's blocks while no process of head was there."""
     account: Account | None = None
 
 
@@ -81,7 +84,6 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
         ]
         result.spent.setting_up = time.monotonic() - began
         _contest(means, arena, result, scouts)
-        _check_base(means, arena, reference, result.cases, scouts, calibration)
         _audit(means, arena, result, scouts)
     finally:
         arena.close()
@@ -119,15 +121,36 @@ def _contest(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None
             continue
         courses = [one.course for one in group if one.course]
         contest = Contest(arena, means.sides, courses, means.seed, means.probe, probed)
-        contest.spent = result.spent
-        contest.configs = _pinned(found, group, names, scouts)
+        contest.spent, contest.configs = result.spent, _pinned(found, group, names, scouts)
+        if "base" in names:
+            _alone(means, contest, group)
         for blocks, aa in _steps(names):
             contest.batch((*names, "base'") if aa else names, blocks, means.watch)
             _take(contest, group)
             if len({window.calls for window in probed}) > LEAST_SIZES:
                 result.overhead = overhead(probed)
+            _steady(group, result.overhead)
             if means.enough(group, result.overhead):
                 break
+        if "base" in names:
+            _check_base(means, contest, group, result.overhead)
+
+
+def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
+    """A block of the base while no process of head is there."""
+    contest.batch(("base",), 1, means.watch)
+    for place, one in enumerate(group):
+        one.alone += contest.blocks[place]
+        contest.blocks[place] = []
+
+
+def _steady(group: Sequence[Measured], cost: Overhead) -> None:
+    """Where base differs from itself by more than usual (a matmul at the power limit), blocks get more windows."""
+    for one in group:
+        ratios = log_ratios(one.blocks, "base", "base'", cost.wall) if one.course else ()
+        if one.course and len(ratios) >= stats.MIN_BLOCKS and one.course.rounds == 1:
+            spread = stats.noise_floor(ratios, 1)
+            one.course.rounds = UNSTEADY_ROUNDS if spread > UNSTEADY else 1
 
 
 def _pinned(
@@ -157,27 +180,19 @@ def _take(contest: Contest, group: Sequence[Measured]) -> None:
         one.base_fault = contest.faults.get(("base", place))
 
 
-def _check_base(
-    means: Means,
-    arena: Arena,
-    reference: Reference,
-    found: Sequence[Measured],
-    scouts: Scouts,
-    calibration: Calibration,
-) -> None:
+def _check_base(means: Means, contest: Contest, group: Sequence[Measured], cost: Overhead) -> None:
     """A base that is wrong or slow only beside head makes head's row INVALID; asked once more alone to be sure."""
-    for index, one in enumerate(found):
-        before = scouts["base"][index] if "base" in scouts else None
-        if not isinstance(before, timing.Scouted) or one.head_fault is not None:
-            continue
-        slow = _slower(one.blocks, before, calibration)
-        if one.base_fault is None and not slow:
-            continue
-        (after,) = timing.scout(means.sides["base"], arena, reference, [one.case], calibration)
-        if isinstance(after, timing.Scouted) and (
-            one.base_fault is not None or _slower(one.blocks, after, calibration)
-        ):
-            what = one.base_fault.message if one.base_fault is not None else f"{slow:.0%} slower"
+    suspects = [one for one in group if not one.head_fault and (one.base_fault or _slower(one, cost))]
+    if not suspects:
+        return
+    faults = {id(one): one.base_fault for one in suspects}
+    contest.faults = {key: fault for key, fault in contest.faults.items() if key[0] != "base"}
+    _alone(means, contest, group)
+    for place, one in enumerate(group):
+        again = contest.faults.get(("base", place))
+        if one in suspects and again is None and (faults[id(one)] is not None or _slower(one, cost)):
+            fault = faults[id(one)]
+            what = fault.message if fault is not None else f"{_slower(one, cost):.0%} slower"
             one.head_fault = Verdict("base-disturbed", f"beside head the base is {what}; alone it is not")
 
 
@@ -195,8 +210,8 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
     result.spent.auditing = time.monotonic() - began
 
 
-def _slower(blocks: Sequence[Block], alone: timing.Scouted, calibration: Calibration) -> float:
-    """By how much base is slower in these blocks than alone, where that is more than chance; else 0."""
-    times = per_call(blocks, "base", calibration.overhead.wall)
-    share = statistics.median(times) / alone.ns - 1 if times and alone.ns else 0.0
+def _slower(one: Measured, cost: Overhead) -> float:
+    """By how much base is slower beside head than in its slowest block alone, if by more than chance; else 0."""
+    beside, alone = per_call(one.blocks, "base", cost.wall), per_call(one.alone, "base", cost.wall)
+    share = statistics.median(beside) / max(alone) - 1 if beside and alone else 0.0
     return share if share > DISTURBED else 0.0

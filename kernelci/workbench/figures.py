@@ -13,6 +13,7 @@ from kernelci.workbench.clock import Overhead, Time, Window
 from kernelci.workbench.contest import Block, log_ratios
 
 NOISY_SHARE = 0.5
+CONFIRMED = 0.05  # the p with which the referee's clock must show an effect of its own
 EVENTS_OVER_NOISE = 5.0  # a warm window is shown where it lasts this many times what the events themselves cost
 
 
@@ -100,7 +101,8 @@ class Duel:
         return stats.effect(log_ratios(blocks, base, head, cost), aa=aa)
 
     def effect(self) -> stats.Effect:
-        """The narrower clock's effect, with the larger p of both. Raises Verdict("clocks-disagree")."""
+        """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect
+        too; else the larger p. Raises Verdict("clocks-disagree")."""
         wall, device = self.wall, self.device
         if device is None:
             return wall
@@ -110,7 +112,9 @@ class Duel:
                 f"head against base is {wall.effect:+.2%} by the referee's clock and {device.effect:+.2%} by the "
                 "candidates' events",
             )
-        return stats.Effect(device.effect, device.low, device.high, max(wall.p, device.p), device.blocks)
+        confirmed = wall.p <= CONFIRMED and wall.effect * device.effect > 0
+        p = device.p if confirmed else max(wall.p, device.p)
+        return stats.Effect(device.effect, device.low, device.high, p, device.blocks)
 
     def noise(self) -> float:
         """The noise floor that base against base shows, as a fraction; 0 where it was not measured."""
@@ -126,7 +130,7 @@ class Duel:
         yield Metric(f"delta{kind}", number(found.effect), Unit.FRACTION, f"{what}delta", text, low, high)
         text = "95 % of base against base lie below"
         yield Metric(f"noise{kind}", noise, Unit.FRACTION, f"{what}noise floor", text)
-        text = "two-sided, of no effect, by the worse of both clocks"
+        text = "two-sided, of no effect; shown by both clocks"
         yield Metric(f"p{kind}", found.p, Unit.FRACTION, f"{what}p", text)
         if not kind:
             yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")
