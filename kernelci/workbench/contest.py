@@ -26,7 +26,7 @@ from kernelci.workbench.slots import Bank
 Kind = Literal["full", "short", "solo", "warm", "each"]
 Opener = Callable[[Arena], Session]
 EACH_CALLS = 32  # of a window that waits for the device after each call
-STARTS = 8  # processes that start at once
+STARTS = 16  # processes that start at once
 Watch = Callable[[], nvml.Watch]
 QUIET_FACTOR, QUIET_NS = 1.5, 2e6  # a fill that takes longer than usual by this much was disturbed
 

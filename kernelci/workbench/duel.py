@@ -166,8 +166,10 @@ def _steps(names: Sequence[str]) -> Iterator[tuple[int, bool]]:
     if "base" not in names:
         yield BLOCKS_ALONE, False
         return
-    before = 0
-    for look in stats.LOOKS.at:
+    before, looks = 0, stats.LOOKS
+    for look in looks.at:
+        if before and look < looks.deciding:  # such a look can't say more than the first: processes start together
+            continue
         yield look - before, not before
         before = look
 
