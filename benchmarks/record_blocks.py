@@ -94,16 +94,18 @@ def some_blocks(referee: KernelReferee, arena: Arena, count: int, rows: list[Tak
         for course, config, found in rows:
             course.bank.deal()
             with ThreadPoolExecutor(2 * count) as threads:
-                list(threads.map(lambda pair: prepare(pair[0], course, config, (0.0,)), pairs))
-                list(threads.map(lambda pair: prepare(pair[1], course, config, VARIANTS), pairs))
+                for base, head in pairs:
+                    threads.submit(prepare, base, course, config, (0.0,))
+                    threads.submit(prepare, head, course, config, VARIANTS)
             for base, head in pairs:
                 found.append(windows(base, head, course))
                 probed.append(probe.window(random.choice(PROBE_SIZES)))
                 base.forget()
                 head.forget()
     finally:
-        for one in (*(session for pair in pairs for session in pair), probe):
-            one.close()
+        probe.close()
+        for session in (one for pair in pairs for one in pair):
+            session.close()
 
 
 def prepare(session: Session, course: Course, config: int | None, variants: tuple[float, ...]) -> None:
