@@ -83,7 +83,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
     resolution = max(cost.resolution(window) for window in windows)
     low, high = max(low - resolution, 0.0), high + resolution
     device, device_low, device_high = stats.center([cost.device(window) for window in windows])
-    if not device:
+    if not any(window.device_ns for window in windows):
         return Time(wall, low, high, wall, 0.0, False, resolution)
     room = AGREE * wall
     if not low - room <= device <= high + room:

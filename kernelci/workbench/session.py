@@ -108,7 +108,10 @@ class Session:
         self._running()
         began = time.perf_counter_ns()
         answer = self._answered(message, Finished)
-        return time.perf_counter_ns() - began, answer.device_ns
+        took = time.perf_counter_ns() - began
+        if self._device != "cpu" and not answer.device_ns:
+            raise Verdict("clocks-disagree", "by the candidate's events the calls took no time at all")
+        return took, answer.device_ns
 
     def ledger(self) -> Ledger:
         """What the candidate says that its GPU did since it was last asked: a claim. Raises Verdict."""
