@@ -113,7 +113,7 @@ def prepare(session: Session, course: Course, config: int | None, variants: tupl
     layout = course.bank.layout
     for number, slower in enumerate(variants):
         slots = with_more(course.calls["full"], slower)
-        session.prepare(Series(number, layout.call(course.bank.case, config), slots, layout.stride, "graph"))
+        session.prepare(Series(number, layout.call(course.bank.case, config), slots, layout.stride, course.mode))
 
 
 def windows(base: Session, head: Session, course: Course) -> Windows:
