@@ -21,11 +21,13 @@ from kernelci import backends
 from kernelci.workbench import namespaces, zygote
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
+    AllDone,
     Audit,
     Build,
     Built,
     BuiltKernel,
     Call,
+    Calls,
     Channel,
     ChannelClosed,
     Done,
@@ -143,6 +145,8 @@ class LoadedKernel:
         if isinstance(message, Forget):
             self._series.clear()
             return Prepared()
+        if isinstance(message, Calls):
+            return self.call_all(message)
         assert isinstance(message, Call)
         return self.call(message)
 
@@ -150,13 +154,35 @@ class LoadedKernel:
         """Call the entry once, wait for the device, and place what it returned."""
         from kernelci.workbench.separate import Separate
 
-        self._prepare(message.case)
         memory = Separate(self._arena, self.device) if self._separate else self._arena
+        done = self._called(memory, message)
+        settle(self.device)
+        memory.give_back()
+        return done
+
+    def call_all(self, message: Calls) -> AllDone:
+        """Make the calls in order and wait for the device at the end, up to a fault that is more than an exception."""
+        answers: list[Done | Raised] = []
+        for call in message.calls:
+            answers.append(self._attempted(call))
+            if isinstance(answers[-1], Raised) and answers[-1].reason != "raised":
+                return AllDone(tuple(answers))
+        settle(self.device)
+        return AllDone(tuple(answers))
+
+    def _attempted(self, message: Call) -> "Done | Raised":
+        try:
+            return self.call(message) if self._separate else self._called(self._arena, message)
+        except Exception as error:
+            return raised(error)
+
+    def _called(self, memory: Any, message: Call) -> Done:
+        """The call, made and perhaps still at work on the device. Its tensors are gone when this returns, so that the
+        next call may find new ones under the same identity."""
+        self._prepare(message.case)
         bound = self._bound(memory, message)
         with self._backend.tuned(message.config) as tuning:
             returned = bound()
-        settle(self.device)
-        memory.give_back()
         return Done(returned, tuning.configs)
 
     def ready(self, message: Series) -> Prepared:

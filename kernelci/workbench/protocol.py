@@ -122,6 +122,19 @@ class Call(Message, frozen=True):
     config: int | None = None
 
 
+class Calls(Message, frozen=True):
+    """Make these calls one after another, and wait for the device once, at the end."""
+
+    calls: tuple[Call, ...]
+
+
+class Workspace(Struct, frozen=True, forbid_unknown_fields=True):
+    """A region of the arena, in bytes, that serves a candidate's allocations."""
+
+    begin: int
+    size: int
+
+
 class Series(Message, frozen=True):
     """Get ready to call the entry once on each of these slots, in this order; slot i lies i · `stride` bytes further.
 
@@ -134,6 +147,8 @@ class Series(Message, frozen=True):
     slots: tuple[int, ...]
     stride: int
     mode: Literal["graph", "eager", "each"]
+    workspace: Workspace | None = None
+    """What an entry that returns its outputs allocates from; without one they are copied to their places."""
 
 
 class Go(Message, frozen=True):
@@ -188,20 +203,36 @@ class Done(Message, frozen=True):
     configs: Annotated[int, Meta(ge=0, le=10_000)] = 0
 
 
+class Spots(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where each call of a series leaves an output that it returns, in bytes within the arena; strides in elements."""
+
+    offsets: Annotated[tuple[Annotated[int, Meta(ge=0, lt=2**62)], ...], Meta(max_length=2**16)]
+    shape: tuple[int, ...]
+    strides: tuple[Annotated[int, Meta(ge=0, lt=2**62)], ...]
+    dtype: str
+
+
 class Prepared(Message, frozen=True):
-    """A series is ready. `refused`: why it could not be captured; it is then none.
+    """A series is ready. `refused`: why it could not be captured; it is then none. `spots`: where results will lie, by
+    output; `copied`: why they are copied instead, though there is a workspace.
 
     `config`: the number of the tuning configuration that the autotuner took, -1 where there is no autotuner.
     """
 
     refused: Annotated[str, Meta(max_length=4000)] = ""
     config: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+    spots: dict[str, Spots] = {}
+    copied: Annotated[str, Meta(max_length=1000)] = ""
 
 
 class Finished(Message, frozen=True):
-    """All calls of a series are done; `device_ns` between two events around them, 0 without a GPU: a claim."""
+    """All calls of a series are done; `device_ns` between two events around them, 0 without a GPU: a claim.
+
+    `spots`: where results lie, if that is not where they were said to; never of a graph.
+    """
 
     device_ns: Annotated[float, Meta(ge=0.0, le=1e13)] = 0.0
+    spots: dict[str, Spots] = {}
 
 
 # The reasons that a candidate may give; all others are found by the referee itself.
@@ -217,6 +248,12 @@ class Raised(Message, frozen=True):
     file: str = ""
     line: Annotated[int, Meta(ge=0, le=2**31)] = 0
     log: str = ""
+
+
+class AllDone(Message, frozen=True):
+    """The answers to `Calls`, in order. After an exception the next call is made, after any other fault none."""
+
+    answers: tuple[Done | Raised, ...]
 
 
 class BuiltKernel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -255,8 +292,8 @@ class Ledger(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Build | Series | Go | Audit | Forget
-FromCandidate = Loaded | Done | Raised | Built | Prepared | Finished | Ledger
+ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Forget
+FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger
 
 
 class Channel:

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from kernelci.errors import Verdict
@@ -9,8 +10,10 @@ from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import (
+    AllDone,
     Audit,
     Call,
+    Calls,
     DeadlinePassed,
     Done,
     Finished,
@@ -29,6 +32,9 @@ from kernelci.workbench.protocol import (
 
 Answer = TypeVar("Answer", bound=Message)
 
+# Calls that are made together have the time of so many: where the first is through, the others are as a rule quick.
+TOGETHER = 2
+NOT_WHEN_CALLED = ("needs-data", "candidate-start")
 ARENA_BYTES = 16 * 2**20  # grown on demand; all of it is compared after each call
 
 
@@ -98,6 +104,29 @@ class Session:
         self.configs = max(self.configs, answer.configs)
         return answer
 
+    def call_all(self, messages: Sequence[Call]) -> "list[Done | Verdict]":
+        """Call the entry on each, in order, and wait for the device once: a Done each, or the Verdict of what it
+        raised; a worse fault ends them, as the last of a shorter list. Raises Verdict for a fault that is of no one call.
+        """
+        if len(messages) == 1:
+            return [self.call(messages[0])]
+        answers = self._answered(Calls(tuple(messages)), AllDone, self.patience_s(len(messages))).answers
+        found: list[Done | Verdict] = []
+        for answer in answers[: len(messages)]:
+            found.append(answer if isinstance(answer, Done) else self._verdict(answer, NOT_WHEN_CALLED))
+            if isinstance(answer, Done):
+                self.configs = max(self.configs, answer.configs)
+            elif self._candidate is None:
+                return found
+        if len(answers) != len(messages):
+            self._drop()
+            raise Verdict("refused", f"{len(answers)} answers to {len(messages)} calls")
+        return found
+
+    def patience_s(self, calls: int) -> float:
+        """The deadline of so many calls together."""
+        return self.limits.call_s * min(calls, TOGETHER)
+
     def prepare(self, message: Series) -> Prepared:
         """Get a series ready in the candidate. Raises Verdict."""
         return self._answered(message, Prepared)
@@ -121,8 +150,8 @@ class Session:
         """Drop all series. Raises Verdict."""
         self._answered(Forget(), Prepared)
 
-    def _answered(self, message: Message, kind: type[Answer]) -> Answer:
-        answer = self._ask(self._running(), message, self.limits.call_s)
+    def _answered(self, message: Message, kind: type[Answer], timeout_s: float = 0.0) -> Answer:
+        answer = self._ask(self._running(), message, timeout_s or self.limits.call_s)
         if not isinstance(answer, kind):
             self._drop()
             text = f"the candidate answered a {type(message).__name__.lower()} with {type(answer).__name__}"
@@ -153,20 +182,26 @@ class Session:
         if isinstance(answer, Raised):
             # Host code that asks for data gets data here, and a call comes after the start: such claims are exceptions
             # like any other.
-            impossible = ("needs-data",) if isinstance(message, Load) else ("needs-data", "candidate-start")
-            reason = "raised" if answer.reason in impossible else answer.reason
-            verdict = Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
-            if answer.reason != "raised":
-                self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
-                self._health.after(answer.reason)
-            raise verdict
+            raise self._verdict(answer, ("needs-data",) if isinstance(message, Load) else NOT_WHEN_CALLED)
         return answer
+
+    def _verdict(self, answer: Raised, impossible: tuple[str, ...]) -> Verdict:
+        """What a claim of a fault means."""
+        reason = "raised" if answer.reason in impossible else answer.reason
+        if answer.reason != "raised":
+            self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
+            self._health.after(answer.reason)
+        return Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
 
     def _died(self, reason: str, message: str, candidate: Candidate) -> Verdict:
         log = candidate.log()
         self._drop()
         self._health.after(reason)
         return Verdict(reason, message, log=log)
+
+    def renew(self) -> None:
+        """End the candidate: the next call finds a fresh one, which remembers nothing."""
+        self._drop()
 
     def _drop(self) -> None:
         if self._candidate is not None:

@@ -212,3 +212,58 @@ def test_closing_the_zygote_ends_a_candidate_that_hangs() -> None:
     started.close()
     arena.close()
     assert _ends(marker)
+
+
+def _together(session: Session, *calls: Call) -> list[str]:
+    """What became of calls that were made together: a reason each, empty for none."""
+    return [found.reason if isinstance(found, Verdict) else "" for found in session.call_all(calls)]
+
+
+def test_calls_together_are_made_in_order(session: MakeSession) -> None:
+    made = session("seen = []\ndef f(n):\n    seen.append(n)\n    assert seen == list(range(n + 1))\n")
+    assert [""] * 3 == _together(made, *(Call({}, {"n": number}, {}) for number in range(3)))
+
+
+def test_after_an_exception_the_next_call_is_made(session: MakeSession) -> None:
+    assert ["", "raised", ""] == _together(session(_faulty("raise ValueError('no')")), WORK, FAULT, WORK)
+
+
+def test_after_a_worse_fault_none_is_made(session: MakeSession) -> None:
+    made = session(_faulty("raise MemoryError()"))
+    assert (["", "out-of-memory"], [""]) == (_together(made, WORK, FAULT, WORK), _together(made, WORK))
+
+
+@pytest.mark.parametrize(("fault", "reason", "said"), [end for end in ENDS if not end[0].startswith("raise ")])
+def test_the_end_of_calls_together(session: MakeSession, fault: str, reason: str, said: str) -> None:
+    with pytest.raises(Verdict) as caught:
+        session(_faulty(fault)).call_all([WORK, FAULT, WORK])
+    assert (reason, True) == (caught.value.reason, said in caught.value.message)
+
+
+def test_calls_together_that_hang(session: MakeSession) -> None:
+    with pytest.raises(Verdict) as caught:
+        session(_faulty("time.sleep(1000)"), call_s=0.5).call_all([WORK, FAULT, WORK])
+    assert ("hang", "no answer within 1 s") == (caught.value.reason, caught.value.message)
+
+
+def test_calls_together_that_are_not_all_answered(session: MakeSession) -> None:
+    text = """
+        import gc
+        from kernelci import candidate
+        def f():
+            for one in gc.get_objects():
+                if type(one).__name__ == "LoadedKernel":
+                    one.call_all = lambda message: candidate.AllDone(())
+    """
+    made = session(text)
+    made.call(NOTHING)
+    with pytest.raises(Verdict) as caught:
+        made.call_all([NOTHING, NOTHING])
+    assert ("refused", "0 answers to 2 calls") == (caught.value.reason, caught.value.message)
+
+
+def test_a_renewed_session_remembers_nothing(session: MakeSession) -> None:
+    made = session("seen = []\ndef f():\n    seen.append(0)\n    assert len(seen) == 1\n")
+    made.call(NOTHING)
+    made.renew()
+    assert Done() == made.call(NOTHING)
