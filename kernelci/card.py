@@ -24,6 +24,8 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
 
     Bad ones name what must stop them (no `reason`: any will do), honest ones the rung that they must pass. `class` is a
     deception or a field check; `gpu`: only a GPU shows it; `tier`: the tier in which the case that shows it runs.
+    `base`: the stem of the member that it is compared with. `said`: what the rung must say of it.
+    `verdicts`: what its time may be called against that base; a bad one that passes so has gained nothing.
     """
 
     rung: str
@@ -33,11 +35,14 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
     tier: str = "pr"
     class_: str = msgspec.field(name="class", default="")
     title: str = ""
+    base: str = ""
+    said: str = ""
+    verdicts: tuple[str, ...] = ()
 
     @property
     def honest(self) -> bool:
-        """Whether the kernel must pass."""
-        return self.outcome == "PASSED"
+        """Whether the kernel must pass, and there is nothing to be said of it."""
+        return self.outcome == "PASSED" and not (self.said or self.verdicts)
 
 
 class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

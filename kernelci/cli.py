@@ -158,7 +158,8 @@ def selftest(classes: str, as_json: bool, tier: str) -> int:
     """Climb with kernels that are known to be bad, or honest, and say which this installation judges rightly."""
     from kernelci import selftest as corpus
 
-    score = corpus.run(tuple(part.strip() for part in classes.split(",") if part.strip()), tier)
+    names = tuple(part.strip() for part in classes.split(",") if part.strip())
+    score = corpus.run(names, tier, lambda line: click.echo(line, err=True))
     click.echo(corpus.as_json(score) if as_json else corpus.table(score))
     return score.exit_code
 

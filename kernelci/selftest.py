@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from kernelci import catalog, config, resources
 from kernelci.card import Expectation, parse
+from kernelci.catalog import Kernel
 from kernelci.errors import CardError, ConfigError, RunnerBroken
-from kernelci.model import KernelReport, Report
+from kernelci.model import KernelReport, Report, RungResult
 
 # Short deadlines: what hangs in the corpus hangs for ever, and what is honest takes milliseconds.
 OPTIONS: dict[str, Any] = {
@@ -29,7 +30,9 @@ OPTIONS: dict[str, Any] = {
     "targets": ("sm_90a",),
 }
 GPU_LANES = 12  # each kernel of the corpus is small, and mostly waits for its own processes
-LAST_RUNG = "correctness"  # members that are stopped no later climb no further
+LAST_RUNG = "correctness"  # members that are stopped no later climb no further; the others as far as their own rung
+BASE = "base"  # the folder of the other side
+MESSAGE = 200  # characters of a message that are shown
 GROUPS = {
     "A": "Bending the clock",
     "B": "Not doing the work again",
@@ -42,6 +45,10 @@ GROUPS = {
     "": "Field checks",
 }
 STOPPED, MISSED, ACCEPTED, REFUSED, NOT_RUN = "stopped", "missed", "accepted", "refused", "not run"
+
+
+Say = Callable[[str], object]
+Progress = Callable[[Kernel, RungResult], None]
 
 
 class Member(Struct, frozen=True):
@@ -95,8 +102,11 @@ class Score(Struct, frozen=True):
         return 0 if self.count(STOPPED, ACCEPTED) else 3
 
 
-def run(classes: tuple[str, ...] = (), tier: str = "pr") -> Score:
-    """Climb with the members of these classes in a project that is thrown away. Raises ConfigError for no member."""
+def run(classes: tuple[str, ...] = (), tier: str = "pr", say: Say | None = None) -> Score:
+    """Climb with the members of these classes in a project that is thrown away; `say` hears of each as it ends.
+
+    Raises ConfigError where there is no member.
+    """
     with tempfile.TemporaryDirectory(prefix="kernelci-selftest-") as folder:
         members = [member for member in corpus(resources.folder(resources.CORPUS)) if member.belongs(classes)]
         if not members:
@@ -104,9 +114,8 @@ def run(classes: tuple[str, ...] = (), tier: str = "pr") -> Score:
         machine = gpu()
         lanes = GPU_LANES if machine else 2
         left_out = reasons_not_to_run(members, machine, tier)
-        report = climb(
-            Path(folder), [member for member in members if member.path.stem not in left_out], tier, lanes=lanes
-        )
+        climbing = [member for member in members if member.path.stem not in left_out]
+        report = climb(Path(folder), climbing, tier, progress=progress(climbing, say), lanes=lanes)
     return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU")
 
 
@@ -142,11 +151,33 @@ def _why_not(member: Member, rungs: set[str], gpu: str, tier: str) -> str:
     return ""
 
 
+def progress(members: Iterable[Member], say: Say | None) -> Progress | None:
+    """What tells of each member, once it is stopped or has climbed its own rung, what came and what was expected."""
+    known, told = {member.path.stem: member.expect for member in members}, set[str]()
+    if say is None:
+        return None
+
+    def tell(kernel: Kernel, result: RungResult) -> None:
+        stem, expect = kernel.path.stem, known[kernel.path.stem]
+        climbs_on = result.outcome in ("PASSED", "SKIPPED") and result.rung != expect.rung
+        if stem not in told and not climbs_on:
+            told.add(stem)
+            say(f"{stem}: {_ended(result)} ({result.duration_s:.1f} s; expected: {_expected(expect)})")
+
+    return tell
+
+
 def climb(
-    root: Path, members: Iterable[Member], tier: str = "pr", *, rungs: tuple[str, ...] = (), **flags: Any
+    root: Path,
+    members: Iterable[Member],
+    tier: str = "pr",
+    *,
+    rungs: tuple[str, ...] = (),
+    progress: Progress | None = None,
+    **flags: Any,
 ) -> Report | None:
     """Climb in a fresh project at `root`, the honest ones last; None where there is nothing to climb with."""
-    from kernelci import ladder
+    from kernelci import basing, ladder
 
     members = tuple(members)
     if not members:
@@ -155,35 +186,40 @@ def climb(
     options = config.load(root, {}, {**OPTIONS, "cache": str(root / "cache"), **flags})
     found = catalog.scan(root, options)
     reports = []
-    for names, wanted in _groups(members, rungs):
+    for names, wanted, opposed in _groups(members, rungs):
         order = sorted(names, key=lambda name: names[name].expect.honest)
         kernels = tuple(kernel for name in order for kernel in found.kernels if kernel.path.stem == name)
-        reports.append(ladder.climb(found, options, ladder.Plan(kernels, root / "out", wanted, tier=tier)))
+        base = basing.in_folder(root / BASE) if opposed else None
+        plan = ladder.Plan(kernels, root / "out", wanted, tier=tier, base=base)
+        reports.append(ladder.climb(found, options, plan, progress))
     climbed = tuple(kernel for report in reports for kernel in report.kernels)
     return msgspec.structs.replace(reports[0], kernels=climbed)
 
 
-def _groups(members: Iterable[Member], rungs: tuple[str, ...]) -> list[tuple[dict[str, Member], tuple[str, ...]]]:
-    """The members by stem with the rungs they climb: those stopped by correctness at the latest, and the others."""
+def _groups(members: Iterable[Member], rungs: tuple[str, ...]) -> list[tuple[dict[str, Member], tuple[str, ...], bool]]:
+    """The members by stem with the rungs that they climb, and whether against a base: first those that are stopped by
+    correctness at the latest, then the others by their own rungs."""
     from kernelci.rungs import ORDER
 
     early = set(ORDER[: ORDER.index(LAST_RUNG) + 1])
-    groups = []
-    for wanted, is_early in (((LAST_RUNG,), True), ((), False)):
-        own = {member.path.stem: member for member in members if (member.expect.rung in early) is is_early}
-        if own:
-            groups.append((own, rungs or wanted))
-    return groups
+    groups: dict[tuple[str, bool], dict[str, Member]] = {(LAST_RUNG, False): {}}
+    for member in members:
+        rung = LAST_RUNG if member.expect.rung in early else member.expect.rung
+        groups.setdefault((rung, bool(member.expect.base)), {})[member.path.stem] = member
+    return [(own, rungs or (rung,), opposed) for (rung, opposed), own in groups.items() if own]
 
 
 def lay_out(root: Path, members: Iterable[Member]) -> None:
-    """Copy the members with the files beside them, and the corpus's own references."""
-    (root / "kernels").mkdir(parents=True)
-    (root / "references").mkdir()
+    """Copy the members with the files beside them, their bases under their own names, and the corpus's references."""
+    for folder in (root / "kernels", root / "references", root / BASE / "kernels"):
+        folder.mkdir(parents=True)
     for member in members:
-        for source in member.path.parent.glob(f"{member.path.stem}.*"):
+        corpus, stem, base = member.path.parent, member.path.stem, member.expect.base
+        for source in corpus.glob(f"{stem}.*"):
             shutil.copy(source, root / "kernels")
-        for reference in (member.path.parent / "references").glob("*.py"):
+        for source in corpus.glob(f"{base}.*") if base else ():
+            shutil.copy(source, root / BASE / "kernels" / f"{stem}{source.suffix}")
+        for reference in (corpus / "references").glob("*.py"):
             shutil.copy(reference, root / "references")
 
 
@@ -193,18 +229,38 @@ def judge(member: Member, report: Report | None, left_out: Mapping[str, str]) ->
     kernels = {Path(kernel.path).stem: kernel for kernel in report.kernels} if report else {}
     if stem in left_out or stem not in kernels:
         return _result(member, NOT_RUN, left_out.get(stem, "not in the report"))
-    if expect.honest:
-        last = kernels[stem].rung(expect.rung)
-        fine = kernels[stem].stopped_at is None and last is not None and last.outcome == expect.outcome
-        return _result(member, ACCEPTED if fine else REFUSED, "" if fine else _happened(kernels[stem], expect.rung))
-    fine = _stopped_as_expected(kernels[stem], expect)
-    return _result(member, STOPPED if fine else MISSED, "" if fine else _happened(kernels[stem], expect.rung))
+    fine = (_passed if expect.outcome == "PASSED" else _stopped_as_expected)(kernels[stem], expect)
+    verdict = (ACCEPTED if fine else REFUSED) if expect.honest else (STOPPED if fine else MISSED)
+    return _result(member, verdict, "" if fine else _happened(kernels[stem], expect.rung))
 
 
 def _result(member: Member, verdict: str, detail: str) -> Result:
     expect = member.expect
-    expected = " ".join(filter(None, [expect.rung, expect.outcome, expect.reason]))
-    return Result(member.path.stem, expect.class_, member.group, expect.title, expected, verdict, detail)
+    return Result(member.path.stem, expect.class_, member.group, expect.title, _expected(expect), verdict, detail)
+
+
+def _expected(expect: Expectation) -> str:
+    said = f"«{expect.said}»" if expect.said else ""
+    return " ".join(filter(None, [expect.rung, expect.outcome, expect.reason, "/".join(expect.verdicts), said]))
+
+
+def _passed(kernel: KernelReport, expect: Expectation) -> bool:
+    """Whether it passed its rung, with a verdict that it may have and a note that says what is to be said."""
+    last = kernel.rung(expect.rung)
+    if kernel.stopped_at is not None or last is None or last.outcome != expect.outcome:
+        return False
+    return _says(last, expect.said) and (not expect.verdicts or _verdicts(last) <= set(expect.verdicts))
+
+
+def _verdicts(rung: RungResult) -> set[str]:
+    """What the rows' times are called; empty text where one was not compared."""
+    return {str(row.verdict) for row in rung.rows}
+
+
+def _says(rung: RungResult, said: str) -> bool:
+    """Whether a text stands in the rung's finding or in one of its notes."""
+    notes = [*rung.notes, *(note for row in rung.rows for note in row.notes)]
+    return any(said in text for text in [rung.finding.message if rung.finding else "", *notes])
 
 
 def _stopped_as_expected(kernel: KernelReport, expect: Expectation) -> bool:
@@ -212,18 +268,24 @@ def _stopped_as_expected(kernel: KernelReport, expect: Expectation) -> bool:
     if stopped is None or stopped.finding is None:
         return False
     reason = expect.reason or stopped.finding.reason
-    return (expect.rung, expect.outcome, reason) == (stopped.rung, stopped.outcome, stopped.finding.reason)
+    came = (stopped.rung, stopped.outcome, stopped.finding.reason)
+    return (expect.rung, expect.outcome, reason) == came and _says(stopped, expect.said)
 
 
 def _happened(kernel: KernelReport, rung: str) -> str:
     """Where a kernel ended, in one line."""
-    stopped = kernel.stopped_at
-    if stopped is not None and stopped.finding is not None:
-        first = stopped.finding.message.splitlines()[0][:120] if stopped.finding.message else ""
-        return f"{stopped.rung} {stopped.outcome} {stopped.finding.reason}: {first}"
-    last = kernel.rung(rung)
-    why = f" ({last.finding.message[:120]})" if last is not None and last.finding is not None else ""
-    return f"{rung} {last.outcome}{why}" if last is not None else f"{rung} was not climbed"
+    last = kernel.stopped_at or kernel.rung(rung)
+    return _ended(last) if last is not None else f"{rung} was not climbed"
+
+
+def _ended(rung: RungResult) -> str:
+    """How a rung ended: its reason and the first line of its message, or the verdicts and notes of its rows."""
+    if rung.finding is not None:
+        first = next(iter(rung.finding.message.splitlines()), "")[:MESSAGE]
+        return f"{rung.rung} {rung.outcome} {rung.finding.reason}: {first}"
+    verdicts = "/".join(sorted(filter(None, _verdicts(rung))))
+    notes = "; ".join(dict.fromkeys(note for row in rung.rows for note in row.notes))[:MESSAGE]
+    return " ".join(filter(None, [rung.rung, str(rung.outcome), verdicts, f"({notes})" if notes else ""]))
 
 
 def gpu() -> str:
