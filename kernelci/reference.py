@@ -163,6 +163,7 @@ class Reference:
         self.precision: str | None = getattr(module, "precision", None)
         self.repeatable = bool(getattr(module, "repeatable", False))
         self.batch_invariant = bool(getattr(module, "batch_invariant", False))
+        self.compares = hasattr(module, "compare")
         self.nan_allowed = bool(getattr(module, "nan_allowed", False))
         self.budget: Any = getattr(module, "budget", Budget())
         self.mutates: tuple[str, ...] = tuple(getattr(module, "mutates", ()))
@@ -250,7 +251,7 @@ class Reference:
     def compare(self, name: str, actual: "torch.Tensor", oracle: "torch.Tensor", inputs: Mapping[str, Any]) -> Any:
         """What the reference's own `compare` says of an output: None (the usual gates decide), a tensor that is True
         where an element is wrong, or a text that says what is wrong, empty for nothing."""
-        if not hasattr(self._module, "compare"):
+        if not self.compares:
             return None
         return self._call("compare", name, actual, oracle, inputs)
 

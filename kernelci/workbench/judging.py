@@ -1,6 +1,7 @@
 """The verdict on a call's outputs: the usual gates, or what the reference's own `compare` says."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -16,14 +17,7 @@ def judge(reference: Reference, drawn: Drawn, outputs: Mapping[str, torch.Tensor
 
 def _judged(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Comparison:
     truth = drawn.truth
-    own = reference.compare(name, actual, truth.oracle[name], drawn.inputs)
-    if isinstance(own, str | torch.Tensor):
-        return decided(name, actual, own)
-    if own is not None:
-        raise ReferenceFailed(
-            f"{reference.name}: compare() gave {type(own).__name__}; it must give None, a tensor, or text"
-        )
-    return compare(
+    return by_reference(reference, name, actual, truth.oracle[name], drawn.inputs) or compare(
         name,
         actual,
         truth.oracle[name],
@@ -32,6 +26,21 @@ def _judged(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor)
         reference.nan_allowed,
         reference.budget,
         terms_of(drawn),
+    )
+
+
+def by_reference(
+    reference: Reference, name: str, actual: torch.Tensor, oracle: torch.Tensor, inputs: Mapping[str, Any]
+) -> Comparison | None:
+    """What the reference's own `compare` says; None where it has none, or leaves this output to the usual gates.
+
+    Raises ReferenceFailed.
+    """
+    own = reference.compare(name, actual, oracle, inputs)
+    if own is None or isinstance(own, str | torch.Tensor):
+        return None if own is None else decided(name, actual, own)
+    raise ReferenceFailed(
+        f"{reference.name}: compare() gave {type(own).__name__}; it must give None, a tensor, or text"
     )
 
 

@@ -51,7 +51,7 @@ def ask_stacked(
 
     try:
         return Truth(*torch.func.vmap(one, randomness="error")(tensors))
-    except (ReferenceFailed, RuntimeError):
+    except (ReferenceFailed, RuntimeError, ValueError):  # ValueError: there is no tensor to map over
         each = [one({name: value[index] for name, value in tensors.items()}) for index in range(count)]
         return Truth(
             *(

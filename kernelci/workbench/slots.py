@@ -16,11 +16,13 @@ from kernelci.workbench.arena import Arena, Plan, dtype_of, row_major
 from kernelci.workbench.compare import compare
 from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
+from kernelci.workbench.judging import by_reference
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Call, Value
 from kernelci.workbench.trial import poisoned
 
 FAMILY = "normal:0"
+WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
 DISTINCT = 64  # so many choices of entries among the slots of a check
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
@@ -179,7 +181,9 @@ class Bank:
         truth = oracle.ask_stacked(self.reference, inputs, sliced, len(slots))
         for name in sliced:
             index = {cut.outputs[name]: some for cut, some in zip(self._cuts, entries, strict=True)}
-            self._compare(name, gathered(self.slots_of(name), slots, index), truth, slots)
+            actual = gathered(self.slots_of(name), slots, index).contiguous()
+            if not self._own(name, actual, truth, inputs, slots):
+                self._gates(name, actual, truth, slots)
 
     def _entries(self, slots: int) -> list[torch.Tensor]:
         """For each cut, which entries of each slot: (slots, entries). Rows differ from slot to slot."""
@@ -220,12 +224,25 @@ class Bank:
             case = case.with_value(cut.name, some.shape[1])
         return self.reference.outputs(case, self.reference.inputs(case, Sketch()))
 
-    def _compare(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
+    def _own(
+        self, name: str, actual: torch.Tensor, truth: oracle.Truth, inputs: dict[str, Any], slots: torch.Tensor
+    ) -> bool:
+        """Whether the reference compares this output itself. Raises Verdict."""
+        for number, values in enumerate(actual if self.reference.compares else ()):
+            one = {key: value[number] if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
+            found = by_reference(self.reference, name, values, truth.oracle[name][number], one)
+            if found is None:
+                return False
+            if not found.passed:
+                raise Verdict(WRONG, f"output {name} of slot {int(slots[number])} is wrong: {found.said}")
+        return self.reference.compares
+
+    def _gates(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
         reference = self.reference
         terms = max((one.shape[-1] for one in self.layout.specs.values() if one.shape), default=0)
         found = compare(
             name,
-            actual.contiguous(),
+            actual,
             truth.oracle[name],
             truth.honest[name],
             reference.precision,
@@ -238,7 +255,7 @@ class Bank:
             first = int(slots[int(bad.nonzero()[0])]) if bool(bad.any()) else 0
             share = float(bad.float().mean())
             raise Verdict(
-                "wrong-while-timed",
+                WRONG,
                 f"output {name} of slot {first} is wrong ({share:.0%} of the slots that were checked): "
                 f"max abs error {found.errors.max_abs:.3g}, {found.worst_ratio:.3g} times the bound",
             )

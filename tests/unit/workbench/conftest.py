@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from kernelci import backends
+from kernelci.reference import Reference, load
+from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Limits, Session
 
 MakeSession = Callable[..., Session]
+Opener = Callable[[Arena], Session]
 
 
 def _environment(cache: Path) -> dict[str, str]:
@@ -40,3 +43,29 @@ def session(zygote: Zygote) -> Iterator[MakeSession]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def opener(zygote: Zygote) -> Callable[..., Opener]:
+    """Make what starts fresh candidates of a kernel file with this text on an arena."""
+
+    def make(text: str, call_s: float = 30.0) -> Opener:
+        source = Source("ours", "kernel.py", {"kernel.py": textwrap.dedent(text).encode()})
+        limits = Limits(30.0, call_s, 2**31)
+        return lambda arena: Session(zygote, source, "f", "triton", "cpu", limits, arena=arena)
+
+    return make
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Reference]:
+    """Load a reference file with this text."""
+
+    def make(text: str, name: str = "some") -> Reference:
+        path = tmp_path / f"{name}.py"
+        path.write_text(
+            "import torch\nfrom kernelci.reference import alias, bench, like, tensor\n" + text, encoding="utf-8"
+        )
+        return load(path)
+
+    return make
