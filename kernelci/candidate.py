@@ -12,13 +12,16 @@ import socket
 import sys
 import tarfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
+
 from kernelci import backends
 from kernelci.workbench import namespaces, zygote
+from kernelci.workbench.bound import Bound
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
     AllDone,
@@ -41,7 +44,6 @@ from kernelci.workbench.protocol import (
     Prepared,
     Raised,
     Ready,
-    Returned,
     Series,
     Source,
     TensorPlace,
@@ -190,34 +192,35 @@ class LoadedKernel:
         self._prepare(message.call.case)
         calls = [self._bound(self._arena, at_slot(message.call, slot * message.stride)) for slot in message.slots]
         with self._backend.tuned(message.call.config) as tuning:
-            series, refused = make_ready(message, calls, self.device)
+            series, answer = make_ready(message, calls, self.device, self._results(message, calls))
         if series is not None:
             self._series[message.number] = series
-        return Prepared(refused, tuning.chosen)
+        return msgspec.structs.replace(answer, config=tuning.chosen)
+
+    def _results(self, message: Series, calls: list[Bound]) -> Any:
+        """What keeps the results of an entry that returns them, where a workspace can serve them; else None."""
+        from kernelci.workbench.serving import Results
+
+        if message.workspace is None or not calls or calls[0].in_place:
+            return None
+        return Results([call.raw for call in calls], message.call.outputs, message.workspace, self._arena)
 
     def _go(self, series: ReadySeries) -> Finished:
         self._prepare(series.call.case)
         with self._backend.tuned(series.call.config):
             return series.go()
 
-    def _bound(self, memory: Any, message: Call) -> Callable[[], dict[str, Returned]]:
+    def _bound(self, memory: Any, message: Call) -> Bound:
         """A call of the entry on tensors of this memory."""
         arguments = {name: _argument(memory, value) for name, value in message.arguments.items()}
         outputs = {name: memory.blank(place) for name, place in message.outputs.items()}
-        if all(name in self.parameters for name in outputs):
-            return lambda: _nothing(self._entry(**arguments, **outputs))
-        return lambda: _place(self._entry(**arguments), outputs)
+        return Bound(self._entry, arguments, outputs, all(name in self.parameters for name in outputs))
 
     def _prepare(self, case: Mapping[str, Any]) -> None:
         prepare = getattr(self._module, "prepare", None)
         if callable(prepare) and self._prepared != case:
             prepare(namespace(case))
             self._prepared = dict(case)
-
-
-def _nothing(result: Any) -> dict[str, Returned]:
-    """What an entry that writes in place returns does not matter."""
-    return {}
 
 
 def _argument(memory: Any, value: Value) -> Any:
@@ -272,23 +275,6 @@ def namespace(case: Mapping[str, Any]) -> SimpleNamespace:
     from kernelci.workbench.arena import dtype_of
 
     return SimpleNamespace(**{name: dtype_of(value) if name == "dtype" else value for name, value in case.items()})
-
-
-def _place(result: Any, outputs: Mapping[str, Any]) -> dict[str, Returned]:
-    """Copy returned tensors to where the referee reads them; what does not fit is only described."""
-    import torch
-
-    if not isinstance(result, dict):
-        result = dict(zip(outputs, result if isinstance(result, tuple | list) else (result,), strict=False))
-    described: dict[str, Returned] = {}
-    for name, place in outputs.items():
-        value = result.get(name)
-        if type(value) not in (torch.Tensor, torch.nn.Parameter):
-            continue
-        described[name] = Returned(tuple(value.shape), str(value.dtype).removeprefix("torch."))
-        if value.shape == place.shape and value.dtype == place.dtype:
-            place.copy_(value.detach())
-    return described
 
 
 def build(message: Build) -> Message:

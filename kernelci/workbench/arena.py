@@ -42,7 +42,7 @@ class Plan:
             itemsize = dtype_of(spec.dtype).itemsize
             strides, shift = laid_out(spec.shape, (layouts or {}).get(name, ""))
             start = _aligned(end + GUARD_BYTES) + shift * itemsize
-            size = _reach(spec.shape, strides) * itemsize
+            size = reach(spec.shape, strides) * itemsize
             self.places[name] = TensorPlace(start, spec.shape, strides, spec.dtype)
             self.guards[name] = ((end, start), (start + size, start + size + GUARD_BYTES))
             end = start + size + GUARD_BYTES
@@ -58,8 +58,10 @@ class Plan:
 class Arena:
     """The referee's side of the memory. `handle` and `fd` let a candidate map it."""
 
-    def __init__(self, device: str, size: int) -> None:
+    def __init__(self, device: str, size: int, serves: bool = False) -> None:
+        """`serves`: part of it serves what candidates allocate (kernelci.workbench.workspace)."""
         self.device = device
+        self.serves = serves
         self.size = _aligned(size, ALIGNMENT_BYTES if device == "cpu" else PAGE_BYTES)
         self.handle = b""
         self._kept: torch.Tensor | None = None  # what the arena should hold, but for the outputs
@@ -130,10 +132,15 @@ class Mapped:
 
             self._opened = self._pointer = open_handle(device, handle)
 
+    @property
+    def address(self) -> int:
+        """Where it begins for this process, on a GPU; 0 on the CPU."""
+        return self._pointer
+
     def view(self, place: TensorPlace) -> torch.Tensor:
         """The tensor at a place; an empty one has no memory."""
         dtype = dtype_of(place.dtype)
-        count = _reach(place.shape, place.strides)
+        count = reach(place.shape, place.strides)
         if count == 0:
             return torch.empty(place.shape, dtype=dtype, device=self._device)
         if self._buffer is not None:
@@ -214,7 +221,7 @@ def fits(shape: tuple[int, ...], layout: str) -> bool:
     return shape[0] > 1 if layout == "expanded" else shape[-1] > 1
 
 
-def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """Elements from the first to the last of a strided tensor, both included."""
     if 0 in shape:
         return 0

@@ -28,6 +28,7 @@ from kernelci.workbench.protocol import (
     Refused,
     Series,
     Source,
+    Spots,
 )
 
 Answer = TypeVar("Answer", bound=Message)
@@ -89,6 +90,8 @@ class Session:
         self._shared = arena is not None
         self.arena = arena or Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
+        self._spots: dict[int, dict[str, Spots]] = {}  # by series
+        self._graphs: frozenset[int] = frozenset()  # the series whose results can't move
         self.configs = 0  # of the longest list that an autotuner chose from
 
     def reserve(self, size: int) -> None:
@@ -106,10 +109,10 @@ class Session:
 
     def call_all(self, messages: Sequence[Call]) -> "list[Done | Verdict]":
         """Call the entry on each, in order, and wait for the device once: a Done each, or the Verdict of what it
-        raised; a worse fault ends them, as the last of a shorter list. Raises Verdict for a fault that is of no one call.
+        raised; a worse fault ends them, as the last of a shorter list. Raises Verdict for a fault of no one call.
         """
         if len(messages) == 1:
-            return [self.call(messages[0])]
+            return [self._attempted(messages[0])]
         answers = self._answered(Calls(tuple(messages)), AllDone, self.patience_s(len(messages))).answers
         found: list[Done | Verdict] = []
         for answer in answers[: len(messages)]:
@@ -123,13 +126,28 @@ class Session:
             raise Verdict("refused", f"{len(answers)} answers to {len(messages)} calls")
         return found
 
+    def _attempted(self, message: Call) -> "Done | Verdict":
+        try:
+            return self.call(message)
+        except Verdict as verdict:
+            if verdict.reason != "raised":
+                raise
+            return verdict
+
     def patience_s(self, calls: int) -> float:
         """The deadline of so many calls together."""
         return self.limits.call_s * min(calls, TOGETHER)
 
     def prepare(self, message: Series) -> Prepared:
         """Get a series ready in the candidate. Raises Verdict."""
-        return self._answered(message, Prepared)
+        answer = self._answered(message, Prepared)
+        self._spots[message.number] = answer.spots
+        self._graphs = self._graphs | {message.number} if message.mode == "graph" else self._graphs - {message.number}
+        return answer
+
+    def spots(self, number: int) -> dict[str, Spots]:
+        """Where a series leaves what it returns, by output: a claim. Empty: in its slots."""
+        return self._spots.get(number, {})
 
     def go(self, number: int) -> tuple[int, float]:
         """Run a series; nanoseconds by this side's clock, and by the candidate's events: a claim. Raises Verdict."""
@@ -140,6 +158,8 @@ class Session:
         took = time.perf_counter_ns() - began
         if self._device != "cpu" and not answer.device_ns:
             raise Verdict("clocks-disagree", "by the candidate's events the calls took no time at all")
+        if answer.spots and number not in self._graphs and self._spots.get(number):
+            self._spots[number] = answer.spots
         return took, answer.device_ns
 
     def ledger(self) -> Ledger:
