@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernelci.reference import Reference, ReferenceFailed, TensorSpec, load
-from kernelci.workbench.oracle import ask, widened
+from kernelci.workbench.oracle import Truth, ask, ask_stacked, widened
 
 TEXT = """
 import torch
@@ -76,3 +76,55 @@ def test_widened_leaves_integers_and_scalars() -> None:
 def test_another_shape_is_the_references_fault(tmp_path: Path, body: str) -> None:
     with pytest.raises(ReferenceFailed, match=r"gives y of shape .* declared is \(3,\)"):
         ask(_reference(tmp_path, body), {"x": torch.ones(3), "k": 2}, {"y": TensorSpec((3,), "float32")})
+
+
+SOFTMAX = "torch.softmax(x * k, -1)"
+REFUSED = {
+    "a value": "x * k if float(x.sum()) > 0 else x + k",
+    "a shape that depends on values": "x[x > 0].sum() + x * k",
+    "NumPy": "torch.from_numpy(x.numpy() * k)",
+}
+
+
+def _stacked(folder: Path, body: str) -> tuple[Truth, list[Truth]]:
+    """The truth of five calls at once, and that of each."""
+    reference, x = _reference(folder, body), torch.randn(5, 4, 6, generator=torch.Generator().manual_seed(1))
+    outputs = {"y": TensorSpec((4, 6), "bfloat16")}
+    each = [ask(reference, {"x": one, "k": 2.0}, outputs) for one in x]
+    return ask_stacked(reference, {"x": x, "k": 2.0}, outputs, 5), each
+
+
+@pytest.mark.parametrize("body", [SOFTMAX, "x.cumsum(-1) * k", *REFUSED.values()])
+def test_stacked_is_what_each_call_gives(tmp_path: Path, body: str) -> None:
+    found, each = _stacked(tmp_path, body)
+    oracle, honest = (torch.stack([getattr(one, side)["y"] for one in each]) for side in ("oracle", "honest"))
+    assert (True, True) == (
+        torch.allclose(oracle, found.oracle["y"], rtol=1e-12),
+        torch.equal(honest, found.honest["y"]),
+    )
+
+
+def test_stacked_asks_once(tmp_path: Path) -> None:
+    reference = _reference(tmp_path, SOFTMAX)
+    ask_stacked(reference, {"x": torch.ones(5, 4, 6), "k": 2.0}, {"y": TensorSpec((4, 6), "float32")}, 5)
+    assert [(torch.float64, 2.0), (torch.float32, 2.0)] == reference._module.seen
+
+
+def test_stacked_without_a_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "full.py"
+    path.write_text(TEXT.replace("seen.append((x.dtype, k))", "").replace("{body}", "torch.full((3,), float(x * k))"))
+    found = ask_stacked(load(path), {"x": 2, "k": 3}, {"y": TensorSpec((3,), "float32")}, 2)
+    assert [[6.0] * 3] * 2 == found.oracle["y"].tolist()
+
+
+def test_stacked_raises_what_each_call_raises(tmp_path: Path) -> None:
+    with pytest.raises(ReferenceFailed, match="declared is"):
+        ask_stacked(
+            _reference(tmp_path, "x[:2]"), {"x": torch.ones(5, 3), "k": 1}, {"y": TensorSpec((3,), "float32")}, 5
+        )
+
+
+def test_stacked_integers_stay_integers(tmp_path: Path) -> None:
+    x = torch.arange(10).reshape(5, 2)
+    found = ask_stacked(_reference(tmp_path), {"x": x, "k": 3}, {"y": TensorSpec((2,), "int64")}, 5)
+    assert (torch.int64, (3 * x).tolist()) == (found.honest["y"].dtype, found.oracle["y"].tolist())

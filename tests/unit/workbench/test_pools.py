@@ -1,4 +1,4 @@
-"""Pools: every slot has values of its own, the first slot's are the draw's, and what is no plain draw is drawn alone."""
+"""Pools: each slot has its own values, the first those of the draw; what is no plain draw is drawn for each slot."""
 
 from collections.abc import Callable
 
