@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kernelci import footprint, stats
+from kernelci.compiling.builder import call_of, source_of
 from kernelci.errors import Verdict
 from kernelci.footprint import Footprint
 from kernelci.gate import Gate
@@ -18,7 +19,9 @@ from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
 from kernelci.workbench import audit, baselines, duel, figures, ledger, timing
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead
+from kernelci.workbench.contest import COPIED
 from kernelci.workbench.duel import Measured
+from kernelci.workbench.workspace import takes
 
 IDENTICAL = "the machine code and its launches are the base's own, byte for byte: the same by inheritance"
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
@@ -36,7 +39,8 @@ def benchmark(referee: Referee) -> Findings:
     compared = referee.base is not None and not inherited
     sides = {"head": referee.open} | ({"base": referee.base.open} if referee.base is not None and compared else {})
     device, auditor = referee.device.torch_name, referee.auditor()
-    means = duel.Means(device, sides, referee.probe, referee.watch, _enough(referee), referee.seed, auditor)
+    enough, returns = _enough(referee), _returns(referee)
+    means = duel.Means(device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, returns)
     found = duel.run(means, referee.reference, cases, calibration)
     calibration = replace(calibration, overhead=found.overhead)
     rows = [_row(referee, one, calibration, inherited) for one in found.cases]
@@ -108,9 +112,18 @@ def _notes(one: Measured, narrowed: bool) -> Iterator[str]:
     yield f"{course.calls['full']} calls a window, {len(one.blocks)} blocks"
     if course.mode == "eager":
         yield f"eager: it can't be captured in a CUDA graph: {course.why_eager}"[:1000]
+    if course.copied.get("head"):
+        yield f"{COPIED}: {course.copied['head']}"[:1000]
     if not narrowed:
         yield "by the referee's clock alone"
     yield from sorted({f"block dropped: {block.dropped}" for block in one.blocks if block.dropped})
+
+
+def _returns(referee: Referee) -> bool:
+    """Whether a side's entry may return its outputs, for all that its file shows."""
+    outputs = call_of(referee.reference, referee.reference.cases()[0]).outputs
+    sides = [side for side in (referee, referee.base) if side is not None]
+    return not all(takes(source_of(side.kernel), side.card.entry, outputs) for side in sides)
 
 
 def _floor(referee: Referee, one: Measured) -> float:

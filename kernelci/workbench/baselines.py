@@ -16,12 +16,12 @@ from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit, number
 from kernelci.reference import Case, Reference
 from kernelci.workbench import clock, expression, slots, timing
-from kernelci.workbench.arena import Arena
+from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.calibration import Calibration, Opened
 from kernelci.workbench.clock import Overhead, Time, Window
-from kernelci.workbench.contest import Contestant, Course, Spent
+from kernelci.workbench.contest import COPIED, Contestant, Course, Spent
 from kernelci.workbench.narrow import is_float
-from kernelci.workbench.protocol import Source
+from kernelci.workbench.protocol import Source, Spots
 from kernelci.workbench.session import Session
 
 WINDOWS = 3
@@ -70,7 +70,7 @@ def measure(
     """Every baseline on every case, one process for each baseline, on slots like a kernel's."""
     found: dict[str, list[Baseline]] = {case.id: [] for case in cases}
     try:
-        arena, _ = timing.arena_for(device, reference, cases, calibration)
+        arena, _ = timing.arena_for(device, reference, cases, calibration, returns=True)
     except Verdict as verdict:
         note = Baseline("all", note=verdict.message)
         return {case.id: (note,) for case in cases}
@@ -103,30 +103,31 @@ def _each(
 def _one(
     name: str, session: Session, arena: Arena, reference: Reference, case: Case, calibration: Calibration
 ) -> Baseline:
-    one, layout = Contestant(name, session), slots.layout(reference, case)
-    room = timing.most_calls(reference, case, layout.stride, arena.size, calibration)
+    one, layout = Contestant(name, session), slots.layout(reference, case, arena.serves)
+    room = timing.most_calls(reference, case, layout, arena.size, calibration)
     try:
-        scouted = _windows(one, arena, reference, case, min(room, timing.SCOUT_CALLS))
+        scouted, _ = _windows(one, arena, reference, case, min(room, timing.SCOUT_CALLS))
         ns = min(_per_call(scouted, calibration.overhead))
         calls = timing.calls_for(ns, max(1, layout.read + layout.written), room, calibration)
-        found = clock.time_of(_windows(one, arena, reference, case, calls), calibration.overhead)
+        windows, copied = _windows(one, arena, reference, case, calls)
+        found = clock.time_of(windows, calibration.overhead)
         session.forget()
     except Verdict as verdict:
         return _failed(name, verdict)
-    return Baseline(name, found)
+    return Baseline(name, found, f"{COPIED}: {copied}" if copied else "")
 
 
 def _failed(name: str, verdict: Verdict) -> Baseline:
     return Baseline(name, note=" ".join(verdict.message.split())[:300])
 
 
-def _windows(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int) -> list[Window]:
-    """Windows of so many calls. Raises Verdict."""
+def _windows(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int) -> tuple[list[Window], str]:
+    """Windows of so many calls, and why results are copied in them. Raises Verdict."""
     bank = Unjudged(reference, case, arena, calls, secrets.token_hex(8))
     course = Course(bank, {"full": calls}, "eager" if arena.device == "cpu" else "graph")
     bank.deal()
     one.prepare(0, course, "full", None)
-    return [one.go(0, course, "full", Spent()) for _ in range(WINDOWS)]
+    return [one.go(0, course, "full", Spent()) for _ in range(WINDOWS)], course.copied.get(one.side, "")
 
 
 def _per_call(windows: Iterable[Window], overhead: Overhead) -> list[float]:
@@ -143,13 +144,14 @@ def source_of(reference: Reference, name: str) -> Source:
 class Unjudged(slots.Bank):
     """Slots whose outputs only have to be finite, in the first and the last of a window."""
 
-    def check(self, count: int) -> None:
-        """Raises Verdict("not-finite")."""
+    def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
+        """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
+        self.require(spots or {}, count)
         for name, spec in self.layout.outputs.items():
-            values = self.slots_of(name)
-            if self.reference.nan_allowed or not is_float(values.dtype) or values.dtype.itemsize == 1:
+            dtype = dtype_of(spec.dtype)
+            if self.reference.nan_allowed or not spec.elements or not is_float(dtype) or dtype.itemsize == 1:
                 continue
-            if not all(bool(torch.isfinite(values[slot]).all()) for slot in {0, count - 1}) and spec.elements:
+            if not all(bool(torch.isfinite(self.result(name, slot, spots or {})).all()) for slot in {0, count - 1}):
                 raise Verdict("not-finite", f"output {name} is not finite")
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci import stats
 from kernelci.errors import Verdict
@@ -25,6 +26,7 @@ from kernelci.workbench.slots import Bank
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
 Opener = Callable[[Arena], Session]
+COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
 STARTS = 16  # processes that start at once
 Watch = Callable[[], nvml.Watch]
@@ -39,6 +41,8 @@ class Course(Struct):
     mode: Literal["graph", "eager"] = "graph"
     usual_fill_ns: float = 0.0
     why_eager: str = ""
+    copied: dict[str, str] = {}
+    """The sides whose results are copied while the clock runs, and why."""
     rounds: int = 1
     """How often a block goes A B B A."""
 
@@ -94,23 +98,27 @@ class Contestant:
         mode = "each" if kind == "each" else course.mode
         layout = course.bank.layout
         call = layout.call(course.bank.case, config)
-        series = Series(number, call, tuple(range(course.calls[kind])), layout.stride, mode)
+        calls = course.calls[kind]
+        series = Series(number, call, tuple(range(calls)), layout.stride, mode, course.bank.workspace(calls))
         answer = self.session.prepare(series)
         if answer.refused:
             course.mode, course.why_eager = "eager", answer.refused
-            answer = self.session.prepare(Series(number, call, series.slots, layout.stride, "eager"))
+            answer = self.session.prepare(replace(series, mode="eager"))
+        course.bank.require(answer.spots, calls)
+        if answer.copied:
+            course.copied[self.side] = answer.copied
         return int(answer.config)
 
     def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
         """Fresh values, the window, a check of every slot it should have written. Raises Verdict."""
         calls, bank = course.calls[kind], course.bank
         began = time.monotonic()
-        bank.deal(calls)
+        bank.deal(calls, self.session.spots(number))
         spent.drawing += time.monotonic() - began
         wall, device = self.session.go(number)
         spent.windows += wall / 1e9
         began = time.monotonic()
-        bank.check(calls)
+        bank.check(calls, self.session.spots(number))
         spent.checking += time.monotonic() - began
         return Window(calls, float(wall), device, bank.fill_ns)
 

@@ -66,12 +66,13 @@ class Means(Struct):
     enough: Enough
     seed: str
     auditor: Auditor
+    returns: bool = False
 
 
 def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
     """Measure all cases. Raises Verdict for what concerns all of them."""
     began, result = time.monotonic(), Result([], calibration.overhead, [], Spent())
-    arena, note = timing.arena_for(means.device, reference, cases, calibration)
+    arena, note = timing.arena_for(means.device, reference, cases, calibration, means.returns)
     result.notes += [note] if note else []
     try:
         scouts = {

@@ -3,22 +3,23 @@
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference, TensorSpec
-from kernelci.workbench import oracle, pools
-from kernelci.workbench.arena import Arena, Plan, dtype_of, row_major
+from kernelci.workbench import oracle, pools, workspace
+from kernelci.workbench.arena import Arena, Plan, dtype_of, reach, row_major
 from kernelci.workbench.compare import compare
 from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.judging import by_reference
 from kernelci.workbench.narrow import is_float
-from kernelci.workbench.protocol import Call, Value
+from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
 from kernelci.workbench.trial import poisoned
 
 FAMILY = "normal:0"
@@ -26,6 +27,7 @@ WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
 DISTINCT = 64  # so many choices of entries among the slots of a check
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
+SPOILED_BYTES = 2**21  # in one piece, where results are poisoned in place
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
 
 
@@ -37,12 +39,26 @@ class Layout(Struct, frozen=True):
     scalars: dict[str, Any]
     specs: dict[str, TensorSpec]
     outputs: dict[str, TensorSpec]
+    need: workspace.Need = workspace.Need()
+
+    def fits(self, size: int) -> int:
+        """How many slots an arena of this size holds, with what serves their calls' allocations behind them."""
+        return max(0, size - self.need.once) // (self.stride + self.need.each)
+
+    def bytes(self, count: int) -> int:
+        """Size of an arena that holds so many."""
+        return count * self.stride + self.need.room(count)
 
     def call(self, case: Case, config: int | None = None) -> Call:
         """The call on slot 0."""
         arguments: dict[str, Value] = {**self.scalars, **{name: self.plan.places[name] for name in self.specs}}
-        own = {name: self.plan.places[name] for name, spec in self.outputs.items() if not spec.alias}
+        own = {name: self.plan.places[name] for name in self.own}
         return Call(dict(case.values), arguments, own, config)
+
+    @property
+    def own(self) -> dict[str, TensorSpec]:
+        """The outputs that have memory of their own."""
+        return {name: spec for name, spec in self.outputs.items() if not spec.alias}
 
     @property
     def read(self) -> int:
@@ -64,8 +80,8 @@ class Cut(Struct, frozen=True):
     outputs: dict[str, int]
 
 
-def layout(reference: Reference, case: Case) -> Layout:
-    """How a case lies in the arena. Raises ReferenceFailed."""
+def layout(reference: Reference, case: Case, serves: bool = False) -> Layout:
+    """How a case lies in an arena, which may serve what calls allocate too. Raises ReferenceFailed."""
     inputs = reference.inputs(case, Sketch())
     outputs = reference.outputs(case, inputs)
     specs = {
@@ -75,7 +91,10 @@ def layout(reference: Reference, case: Case) -> Layout:
     }
     plan = Plan({**specs, **outputs})
     scalars = {name: value for name, value in inputs.items() if name not in specs}
-    return Layout(plan, plan.end, scalars, specs, outputs)
+    found = Layout(plan, plan.end, scalars, specs, outputs)
+    if not serves:
+        return found
+    return replace(found, need=workspace.need(map(_bytes, found.own.values()), found.read + found.written))
 
 
 class Bank:
@@ -84,7 +103,7 @@ class Bank:
     def __init__(self, reference: Reference, case: Case, arena: Arena, count: int, seed: str) -> None:
         self.reference = reference
         self.case = case
-        self.layout = layout(reference, case)
+        self.layout = layout(reference, case, arena.serves)
         self.count = count
         self._arena = arena
         self._random = random.Random(f"{seed}/{reference.name}/{case.id}/slots")
@@ -95,12 +114,31 @@ class Bank:
             for name, names in list(reference.independent.items())[: len(ENTRIES)]
         ]
 
-    def deal(self, count: int | None = None) -> None:
-        """New values for every input of the first `count` slots, and other poison for their outputs."""
+    def workspace(self, calls: int) -> Workspace | None:
+        """What serves the allocations of so many calls, behind all slots; None where the arena has none."""
+        room = self.layout.need.room(calls)
+        return workspace.region(self.count * self.layout.stride, room, self._arena.size) if room else None
+
+    def deal(self, count: int | None = None, spots: Mapping[str, Spots] | None = None) -> None:
+        """New values for every input of the first `count` slots, and other poison for their outputs, in the slots and
+        where they will lie by what a candidate says (`spots`)."""
         step, seed = self._random.randint(*pools.STEP_ELEMENTS), f"{self._random.getrandbits(128):x}"
         dealt = self.count if count is None else count
         self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
+        for name, one in (spots or {}).items():
+            self._spoil(self.layout.outputs[name], one)
         self._lay(dealt)
+
+    def _spoil(self, spec: TensorSpec, spots: Spots) -> None:
+        """Poison all from the first to the last of the places where results will lie."""
+        size = dtype_of(spec.dtype).itemsize
+        begin, end = min(spots.offsets), max(spots.offsets) + reach(spots.shape, spots.strides) * size
+        target = self._arena.raw(begin, end)
+        width = min(len(target), SPOILED_BYTES)
+        rows = len(target) // width
+        stale = self._stale(TensorSpec((width // size,), spec.dtype), rows + 1).stacked(rows + 1)
+        target[: rows * width].view(rows, width).copy_(stale[:rows].view(torch.uint8))
+        target[rows * width :].copy_(stale[rows].view(torch.uint8)[: len(target) - rows * width])
 
     def _lay(self, count: int) -> None:
         """Put the values that were drawn into the slots, the inputs last, and time it: `fill_ns`."""
@@ -144,15 +182,21 @@ class Bank:
             target, values = target.view(torch.uint8), values.view(torch.uint8)
         target.copy_(values)
 
-    def check(self, count: int) -> None:
+    def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
         entries of each slot, the first and the last among them; else whole, of as many slots as can be afforded.
 
-        Raises Verdict("wrong-while-timed") with the slot, and ReferenceFailed.
+        `spots`: where they lie by what the candidate says; by default in the slots. Raises Verdict("wrong-while-timed")
+        with the slot, Verdict("refused"), and ReferenceFailed.
         """
+        self.require(spots or {}, count)
         slots = self._chosen(count)
         for some in _chunks(slots, max(1, CHUNK_BYTES // max(1, 4 * self._read()))):
-            self._check(torch.tensor(some, device=self._arena.device))
+            self._check(torch.tensor(some, device=self._arena.device), spots or {})
+
+    def require(self, spots: Mapping[str, Spots], count: int) -> None:
+        """Raise Verdict("refused") for places that can't be those of so many calls' results."""
+        workspace.checked(spots, self.layout.own, count, self.workspace(count))
 
     def _read(self) -> int:
         """Bytes of inputs that a check of one slot looks at."""
@@ -174,16 +218,35 @@ class Bank:
         """Which of the cuts an input is cut by."""
         return next((number for number, cut in enumerate(self._cuts) if name in cut.inputs), None)
 
-    def _check(self, slots: torch.Tensor) -> None:
+    def _check(self, slots: torch.Tensor, spots: Mapping[str, Spots]) -> None:
         entries = self._entries(len(slots))
         inputs = {name: self._picked(name, value, slots, entries) for name, value in self._inputs.items()}
         sliced = self._specs(entries)
         truth = oracle.ask_stacked(self.reference, inputs, sliced, len(slots))
         for name in sliced:
             index = {cut.outputs[name]: some for cut, some in zip(self._cuts, entries, strict=True)}
-            actual = gathered(self.slots_of(name), slots, index).contiguous()
+            actual = self._left(name, slots, index, spots.get(name)).contiguous()
             if not self._own(name, actual, truth, inputs, slots):
                 self._gates(name, actual, truth, slots)
+
+    def result(self, name: str, slot: int, spots: Mapping[str, Spots]) -> torch.Tensor:
+        """An output of one slot, from where it lies."""
+        one = spots.get(name)
+        if one is None:
+            return self.slots_of(name)[slot]
+        return self._arena.view(TensorPlace(one.offsets[slot], one.shape, one.strides, one.dtype))
+
+    def _left(
+        self, name: str, slots: torch.Tensor, index: dict[int, torch.Tensor], spots: Spots | None
+    ) -> torch.Tensor:
+        """Chosen entries of an output of these slots, from where it lies."""
+        if spots is None:
+            return gathered(self.slots_of(name), slots, index)
+        dtype = dtype_of(spots.dtype)
+        size = self._arena.size // dtype.itemsize * dtype.itemsize
+        memory = self._arena.raw(0, size)
+        found = workspace.entries(memory.view(seen_as(dtype)), spots, slots.tolist(), index)
+        return found.view(dtype)
 
     def _entries(self, slots: int) -> list[torch.Tensor]:
         """For each cut, which entries of each slot: (slots, entries). Rows differ from slot to slot."""
@@ -275,6 +338,11 @@ def stopwatch(device: str) -> Callable[[], float]:
         return float(first.elapsed_time(last) * 1e6)
 
     return stop
+
+
+def seen_as(dtype: torch.dtype) -> torch.dtype:
+    """A dtype of the same size that torch can index and copy: it can do little with the narrow ones."""
+    return torch.uint8 if dtype.itemsize == 1 else dtype
 
 
 def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torch.Tensor]) -> torch.Tensor:

@@ -26,21 +26,25 @@ MEMORY_BYTES = 40 * 2**30
 LEAST_CALLS = 2
 
 
-def arena_for(device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> tuple[Arena, str]:
+def arena_for(
+    device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration, returns: bool = False
+) -> tuple[Arena, str]:
     """An arena that holds the slots of every case by turns, halved until the GPU has room; a note where it had not.
 
+    `returns`: an entry returns its outputs, so that part of the arena is to serve what it allocates.
     Raises Verdict("out-of-memory") where two slots of the largest case don't fit.
     """
-    layouts = [slots.layout(reference, case) for case in cases]
+    serves = returns and device != "cpu"  # where torch can't be told where to allocate
+    layouts = [slots.layout(reference, case, serves) for case in cases]
     least = max(LEAST_CALLS * layout.stride for layout in layouts)
     wanted = max(
-        most_calls(reference, case, layout.stride, 2**60, calibration) * layout.stride
+        layout.bytes(most_calls(reference, case, layout, 2**60, calibration))
         for case, layout in zip(cases, layouts, strict=True)
     )
     size, note = min(wanted, budget(device)), ""
     while size >= least:
         try:
-            return Arena(device, size), note
+            return Arena(device, size, serves), note
         except CudaFailed:
             size //= 2
             note = f"the GPU's memory holds only {size / 2**30:.3g} GiB of slots: windows are shorter"
@@ -55,13 +59,13 @@ def budget(device: str) -> int:
     return int(min(MEMORY_BYTES, MEMORY_SHARE * free))
 
 
-def most_calls(reference: Reference, case: Case, stride: int, room: int, calibration: Calibration) -> int:
+def most_calls(reference: Reference, case: Case, layout: slots.Layout, size: int, calibration: Calibration) -> int:
     """Calls of a window that a case can need: 20 ms at the fastest that is possible, within memory and patience."""
     cost = cost_of(reference, case)
     fastest = calibration.least_ns(cost, dtype_of_case(case), 2**20)
     wanted = math.ceil(WINDOW_NS / max(fastest, calibration.overhead.call_ns, 100.0))
     cap = MAX_CALLS if pools.is_plain(reference, case) else MAX_CALLS_DRAWN_ALONE
-    return max(LEAST_CALLS, min(wanted, cap, room // stride))
+    return max(LEAST_CALLS, min(wanted, cap, layout.fits(size)))
 
 
 def cost_of(reference: Reference, case: Case) -> Cost:
@@ -96,8 +100,8 @@ def scout(
 def _scouted(
     one: Contestant, arena: Arena, reference: Reference, case: Case, calibration: Calibration
 ) -> "Scouted | Verdict":
-    layout = slots.layout(reference, case)
-    calls = min(SCOUT_CALLS, most_calls(reference, case, layout.stride, arena.size, calibration))
+    layout = slots.layout(reference, case, arena.serves)
+    calls = min(SCOUT_CALLS, most_calls(reference, case, layout, arena.size, calibration))
     bank = slots.Bank(reference, case, arena, calls, secrets.token_hex(8))
     course = Course(bank, {"full": calls}, mode="eager" if arena.device == "cpu" else "graph")
     try:
@@ -121,8 +125,8 @@ def calls_for(ns: float, touched: int, most: int, calibration: Calibration) -> i
 
 def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
     """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size."""
-    layout = slots.layout(reference, case)
-    most = most_calls(reference, case, layout.stride, arena.size, calibration)
+    layout = slots.layout(reference, case, arena.serves)
+    most = most_calls(reference, case, layout, arena.size, calibration)
     touched = max(1, layout.read + layout.written)
     full = calls_for(ns, touched, most, calibration)
     warm = min(full, calibration.l2_bytes // 2 // touched)
