@@ -3,6 +3,7 @@
 Its times are claims. What decides is the referee's own clock around a `Go`, and what lies in the slots afterwards.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from kernelci.workbench.serving import Results
 
 WARM_UP_CALLS = 2  # the first compiles and tunes
+# Graphs whose capture was broken off: torch's allocator goes on asking them which allocations are theirs.
+_GRAPHS: list[Any] = []
 
 
 def make_ready(
@@ -125,16 +128,26 @@ def captured(
     """
     import torch
 
-    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream, graph = _side(), torch.cuda.CUDAGraph()
     if before is not None:
         with torch.cuda.stream(stream):
             before()
+    _GRAPHS.append(graph)
     with torch.cuda.graph(graph, pool=pool, stream=stream):
         work()
+    _GRAPHS.remove(graph)
     replay: Callable[[], None] = graph.replay
     replay()
     torch.cuda.synchronize()
     return replay
+
+
+@functools.cache
+def _side() -> Any:
+    """The stream that all captures of this process take place on."""
+    import torch
+
+    return torch.cuda.Stream()
 
 
 def looped(calls: Sequence[Callable[[], Any]], waits: bool, device: str) -> Callable[[], None]:
