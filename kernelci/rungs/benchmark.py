@@ -15,10 +15,11 @@ from kernelci.gate import Gate
 from kernelci.model import Metric, Row, Unit
 from kernelci.model import Verdict as Answer
 from kernelci.reasons import Outcome
+from kernelci.reference import Cost
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
 from kernelci.workbench import audit, baselines, duel, figures, ledger, timing
 from kernelci.workbench.calibration import Calibration
-from kernelci.workbench.clock import Overhead
+from kernelci.workbench.clock import Overhead, Time
 from kernelci.workbench.contest import COPIED
 from kernelci.workbench.duel import Measured
 from kernelci.workbench.workspace import takes
@@ -93,7 +94,7 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
         metrics += ledger.metrics(one.account)
         notes += [*one.account.notes, *audit.told(one.account)]
     if any("base" in block.windows for block in one.blocks):
-        base = figures.checked_time(one.blocks, "base", calibration, cost, dtype)
+        base = _time_of_base(one, calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
         metrics += figures.Duel(one.blocks, calibration.overhead).metrics()
@@ -104,6 +105,15 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
     if dropped:
         metrics.append(Metric("dropped", dropped, Unit.COUNT, "dropped", "blocks that don't count"))
     return Row(Outcome.PASSED, one.case.id, metrics=tuple(metrics), notes=tuple(notes))
+
+
+def _time_of_base(one: Measured, calibration: Calibration, cost: Cost, dtype: str) -> Time:
+    """Raises Verdict: what can't be trusted of the base makes the comparison, and so the row, as doubtful: head could
+    hide what it costs behind a base that it has disturbed."""
+    try:
+        return figures.checked_time(one.blocks, "base", calibration, cost, dtype)
+    except Verdict as verdict:
+        raise Verdict(verdict.reason, f"of base: {verdict.message}") from verdict
 
 
 def _notes(one: Measured, narrowed: bool) -> Iterator[str]:

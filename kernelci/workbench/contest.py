@@ -86,6 +86,7 @@ class Contestant:
         self.side = side
         self.session = session
         self._block = block
+        self._ready: dict[int, tuple[int, int | None]] = {}
 
     def kinds(self, course: Course) -> list[Kind]:
         """The windows that it makes: all in the first of a few blocks, and base against base only full ones."""
@@ -107,11 +108,16 @@ class Contestant:
         course.bank.require(answer.spots, calls)
         if answer.copied:
             course.copied[self.side] = answer.copied
+        self._ready[number] = (self.session.life, config)
         return int(answer.config)
 
     def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
         """Fresh values, the window, a check of every slot it should have written. Raises Verdict."""
         calls, bank = course.calls[kind], course.bank
+        life, config = self._ready[number]
+        if life != self.session.life:  # the process that was ready died of another case
+            bank.deal()
+            self.prepare(number, course, kind, config)
         began = time.monotonic()
         bank.deal(calls, self.session.spots(number))
         spent.drawing += time.monotonic() - began
@@ -251,6 +257,8 @@ def per_call(blocks: Sequence[Block], side: str, cost: Callable[[Window], float]
 
 
 def log_ratios(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> tuple[float, ...]:
-    """ln(head / base) of each block that counts."""
+    """ln(head / base) of each block that counts; none of one in which a side took no longer than the clock itself."""
     both = [block for block in blocks if not block.dropped and block.windows.get(base) and block.windows.get(head)]
-    return stats.paired(per_call(both, base, cost), per_call(both, head, cost))
+    pairs = zip(per_call(both, base, cost), per_call(both, head, cost), strict=True)
+    known = [(before, after) for before, after in pairs if before > 0 and after > 0]
+    return stats.paired([before for before, _ in known], [after for _, after in known])

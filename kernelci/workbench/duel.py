@@ -22,6 +22,7 @@ from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Wa
 from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
+PAIR, ALONE = ("base", "head"), ("head",)
 DISTURBED = 0.1
 UNSTEADY, UNSTEADY_ROUNDS = 0.02, 3
 LEAST_SIZES = 2  # of the probe's windows, before a line through them says more than the calibration
@@ -108,33 +109,59 @@ def _measured(
     times = [side.ns for side in (head, base) if isinstance(side, timing.Scouted)]
     if one.head_fault is None:
         one.course = timing.course(arena, reference, case, max(times), calibration, seed)
+        sides = (("head", head), ("base", base))
+        why = "; ".join(f"{name}: {_why_eager(side)}" for name, side in sides if _why_eager(side))
+        if why:  # then both sides go without a graph
+            one.course.mode, one.course.why_eager = "eager", why
     return one
+
+
+def _why_eager(side: "timing.Scouted | Verdict | None") -> str:
+    return side.why_eager if isinstance(side, timing.Scouted) else ""
 
 
 def _contest(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
     """Blocks for all cases that both sides can run, then for those that only head can."""
-    found = result.cases
-    pairs = [one for one in found if one.course and one.base_fault is None] if "base" in means.sides else []
-    single = [one for one in found if one.course and one not in pairs]
+    timed = [one for one in result.cases if one.course]
+    pairs = [one for one in timed if one.base_fault is None] if "base" in means.sides else []
     probed: list[Window] = []
-    for group, names in ((pairs, ("base", "head")), (single, ("head",))):
-        if not group:
-            continue
-        courses = [one.course for one in group if one.course]
-        contest = Contest(arena, means.sides, courses, means.seed, means.probe, probed)
-        contest.spent, contest.configs = result.spent, _pinned(found, group, names, scouts)
-        if "base" in names:
-            _alone(means, contest, group)
-        for blocks, aa in _steps(names):
-            contest.batch((*names, "base'") if aa else names, blocks, means.watch)
-            _take(contest, group)
-            if len({window.calls for window in probed}) > LEAST_SIZES:
-                result.overhead = overhead(probed)
-            _steady(group, result.overhead)
-            if means.enough(group, result.overhead):
-                break
-        if "base" in names:
-            _check_base(means, contest, group, result.overhead)
+    if pairs:
+        contest = _opened(means, arena, result, scouts, pairs, PAIR, probed)
+        _alone(means, contest, pairs)
+        steady = [one for place, one in enumerate(pairs) if ("base", place) not in contest.faults]
+        _fight(means, contest, pairs, PAIR, result)
+        _check_base(means, contest, pairs, steady, result.overhead)
+    single = [one for one in timed if one.head_fault is None and (one.base_fault is not None or one not in pairs)]
+    if single:
+        contest = _opened(means, arena, result, scouts, single, ALONE, probed)
+        _fight(means, contest, single, ALONE, result)
+
+
+def _opened(
+    means: Means,
+    arena: Arena,
+    result: Result,
+    scouts: Scouts,
+    group: Sequence[Measured],
+    names: Sequence[str],
+    probed: list[Window],
+) -> Contest:
+    courses = [one.course for one in group if one.course]
+    contest = Contest(arena, means.sides, courses, means.seed, means.probe, probed)
+    contest.spent, contest.configs = result.spent, _pinned(result.cases, group, names, scouts)
+    return contest
+
+
+def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequence[str], result: Result) -> None:
+    """Blocks until there are enough."""
+    for blocks, aa in _steps(names):
+        contest.batch((*names, "base'") if aa else names, blocks, means.watch)
+        _take(contest, group)
+        if len({window.calls for window in contest.probed}) > LEAST_SIZES:
+            result.overhead = overhead(contest.probed)
+        _steady(group, result.overhead)
+        if means.enough(group, result.overhead):
+            break
 
 
 def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
@@ -179,13 +206,18 @@ def _take(contest: Contest, group: Sequence[Measured]) -> None:
     for place, one in enumerate(group):
         one.blocks = contest.blocks[place]
         drop(one.blocks)
-        one.head_fault = contest.faults.get(("head", place))
-        one.base_fault = contest.faults.get(("base", place))
+        one.head_fault = contest.faults.get(("head", place), one.head_fault)
+        one.base_fault = contest.faults.get(("base", place), one.base_fault)
 
 
-def _check_base(means: Means, contest: Contest, group: Sequence[Measured], cost: Overhead) -> None:
-    """A base that is wrong or slow only beside head makes head's row INVALID; asked once more alone to be sure."""
-    suspects = [one for one in group if not one.head_fault and (one.base_fault or _slower(one, cost))]
+def _check_base(
+    means: Means, contest: Contest, group: Sequence[Measured], steady: Sequence[Measured], cost: Overhead
+) -> None:
+    """A base that is wrong or slow only beside head makes head's row INVALID; asked once more alone to be sure.
+
+    `steady`: those whose base had no fault before head came.
+    """
+    suspects = [one for one in steady if not one.head_fault and (one.base_fault or _slower(one, cost))]
     if not suspects:
         return
     faults = {id(one): one.base_fault for one in suspects}

@@ -89,8 +89,9 @@ class Duel:
 
     def __init__(self, blocks: Sequence[Block], overhead: Overhead, end_to_end: bool = False) -> None:
         base, head = ("base.each", "head.each") if end_to_end else ("base", "head")
-        devices = [window.device_ns for window in windows(blocks, head)]
-        told = bool(devices) and all(devices) and not end_to_end  # events say nothing of the host's share
+        both = [window for side in (base, head) for window in windows(blocks, side)]
+        told = bool(both) and all(window.device_ns for window in both) and not end_to_end  # not of the host's share
+        self._nothing = told and not all(overhead.device(window) for window in both)
         self.wall = self._effect(blocks, base, head, overhead.wall)
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         judge = overhead.device if self.device else overhead.wall
@@ -104,6 +105,8 @@ class Duel:
         """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect
         too; else the larger p. Raises Verdict("clocks-disagree")."""
         wall, device = self.wall, self.device
+        if self._nothing:
+            raise Verdict("clocks-disagree", "by a candidate's events a whole window took no longer than the events do")
         if device is None:
             return wall
         if not wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE:

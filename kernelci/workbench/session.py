@@ -87,6 +87,7 @@ class Session:
         self._caches = caches
         self.limits = limits
         self._candidate: Candidate | None = None
+        self._started = 0
         self._shared = arena is not None
         self.arena = arena or Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
@@ -138,6 +139,11 @@ class Session:
         """The deadline of so many calls together."""
         return self.limits.call_s * min(calls, TOGETHER)
 
+    @property
+    def life(self) -> int:
+        """Which candidate runs, counted from 1; 0 where none does. What an earlier one got ready is gone."""
+        return self._started if self._candidate is not None else 0
+
     def prepare(self, message: Series) -> Prepared:
         """Get a series ready in the candidate. Raises Verdict."""
         answer = self._answered(message, Prepared)
@@ -181,6 +187,7 @@ class Session:
     def _running(self) -> Candidate:
         if self._candidate is None:
             self._health.require_well()
+            self._started += 1
             self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
             load = Load(*self._load, self.arena.size, self.arena.handle, self._caches, self._separate, self._audit)
             answer = self._ask(self._candidate, load, self.limits.load_s)

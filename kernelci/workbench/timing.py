@@ -80,10 +80,12 @@ def dtype_of_case(case: Case) -> str:
 
 
 class Scouted(Struct, frozen=True):
-    """What a first process of a side showed of a case: nanoseconds of a call, and the autotuner's choice."""
+    """What a first process of a side showed of a case: nanoseconds of a call, the autotuner's choice, and why it can't
+    be captured in a graph, if it can't."""
 
     ns: float
     config: int
+    why_eager: str = ""
 
 
 def scout(
@@ -110,7 +112,7 @@ def _scouted(
         windows = [one.go(0, course, "full", Spent()) for _ in range(2)]
     except Verdict as verdict:
         return verdict
-    return Scouted(_fastest(windows, calibration.overhead), config)
+    return Scouted(_fastest(windows, calibration.overhead), config, course.why_eager)
 
 
 def _fastest(windows: Sequence[Window], overhead: Overhead) -> float:
