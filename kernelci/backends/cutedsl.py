@@ -88,7 +88,14 @@ def _settings(target: str, folder: str) -> Iterator[None]:
     """Architecture and kept files, in every DSL object that is there."""
     from cutlass.cutlass_dsl import CuTeDSL
 
-    wanted = {"_arch": target, "keep_ptx": True, "keep_cubin": True, "keep_ir_clean": True, "dump_dir": folder}
+    wanted = {
+        "_arch": target,
+        "keep_ptx": True,
+        "keep_cubin": True,
+        "keep_ir_clean": True,
+        "dump_dir": folder,
+        "lineinfo": True,
+    }
     variables = CuTeDSL._get_dsl().envar
     before = {name: getattr(variables, name) for name in wanted}
     for name, value in wanted.items():

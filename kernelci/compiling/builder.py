@@ -43,6 +43,7 @@ from kernelci.workbench.protocol import (
 )
 
 Made = TypeVar("Made")
+FORM = 2  # of what is kept: another number makes everything anew
 
 
 class Compiled(Struct, frozen=True):
@@ -259,7 +260,7 @@ def _described(kernel: BuiltKernel, sass: bool = True) -> Compiled:
 
 def _key(kernel: Kernel, message: Build) -> str:
     installed = versions(backends.get(message.backend).DISTRIBUTIONS)
-    digest = hashlib.sha256(f"{kernelci.__version__} {sorted(installed.items())} {kernel.sha256()}".encode())
+    digest = hashlib.sha256(f"{FORM} {kernelci.__version__} {sorted(installed.items())} {kernel.sha256()}".encode())
     digest.update(msgspec.msgpack.encode(message))
     return digest.hexdigest()
 

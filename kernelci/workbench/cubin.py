@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,13 +12,15 @@ from pathlib import Path
 import msgspec
 
 from kernelci.gpus import Gpu
+from kernelci.workbench import elf
 
 TIMEOUT_S = 60.0
 _ELF = b"\x7fELF"
 _MACHINE_CUDA = 190  # EM_CUDA in the ELF header
-_SECTION = re.compile(
-    r"^\s*[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s.*?\s([0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+\.text\.(\S+)$", re.M
-)
+_CODE = ".text."
+# Attributes of a .nv.info section: format, number, and a value of 16 bits or the length of what follows.
+_ATTRIBUTE = struct.Struct("<BBH")
+_SIZED, _NUM_BARRIERS = 4, 0x4C  # EIFMT_SVAL, EIATTR_NUM_BARRIERS: of a byte's value
 _USAGE = re.compile(r"^\s*Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)(.*)$", re.M)
 
 # Allocation granularities, from cuda_occupancy.h of the CUDA toolkit; the same for every capability from 8.0 to 12.x.
@@ -66,33 +69,39 @@ def resources(cubin: bytes) -> list[KernelResources]:
         BrokenCubin: the bytes are no cubin.
         ToolMissing: cuobjdump is not installed.
     """
-    elf = _tool("cuobjdump", ["-elf"], cubin)
+    parts = {part.name: part for part in _sections(cubin)}
     usage = _tool("cuobjdump", ["-res-usage"], cubin)
-    code = {name: (int(size, 16), int(flags, 16)) for size, flags, name in _SECTION.findall(elf)}
     # From capability 9.0 the compiler counts the 1024 bytes that the system reserves in a block as the kernel's own.
-    reserved = 1024 if re.search(r"\s\.nv\.shared\.reserved\.0$", elf, re.M) else 0
+    reserved = 1024 if ".nv.shared.reserved.0" in parts else 0
     found = []
     for symbol, registers, stack, shared, local, rest in _USAGE.findall(usage):
-        if symbol not in code:
+        code = parts.get(_CODE + symbol)
+        if code is None:
             continue
-        size, flags = code[symbol]
         constant = sum(int(amount) for amount in re.findall(r"CONSTANT\[\d+\]:(\d+)", rest))
         static = max(0, int(shared) - reserved)
-        barriers = _barriers(elf, symbol, flags)
-        found.append(KernelResources(symbol, int(registers), int(stack), static, int(local), constant, size, barriers))
+        info = parts.get(f".nv.info.{symbol}")
+        barriers = _barriers(info.content if info else b"", code.flags)
+        found.append(
+            KernelResources(symbol, int(registers), int(stack), static, int(local), constant, code.size, barriers)
+        )
     if not found:
         raise BrokenCubin("the cubin holds no kernel")
     return found
 
 
 def disassemble(cubin: bytes) -> str:
-    """The SASS of all kernels in a cubin, with labels, one instruction a line.
+    """The SASS of all kernels in a cubin, with labels, one instruction a line, and where the cubin tells it the source
+    line above the instructions that come from it.
 
     Raises:
         BrokenCubin: the bytes are no cubin.
         ToolMissing: nvdisasm is not installed.
     """
-    return _tool("nvdisasm", ["-c"], cubin)
+    try:
+        return _tool("nvdisasm", ["-c", "-g"], cubin)
+    except BrokenCubin:  # perhaps of the lines alone
+        return _tool("nvdisasm", ["-c"], cubin)
 
 
 def occupancy(kernel: KernelResources, block_threads: int, gpu: Gpu, dynamic_shared_bytes: int = 0) -> Occupancy:
@@ -126,12 +135,23 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _barriers(elf: str, symbol: str, flags: int) -> int:
-    """ABI 8 has an attribute in the kernel's .nv.info section; ABI 7 has bits 20 to 26 of the section's flags."""
-    start = elf.find(f"\n.nv.info.{symbol}\n")
-    section = elf[start + 1 :].split("\n.nv", 2)[0:2] if start >= 0 else []
-    stated = re.search(r"EIATTR_NUM_BARRIERS\s+Format:\s+EIFMT_BVAL\s+Value:\s+0x([0-9a-f]+)", "\n.nv".join(section))
-    return int(stated[1], 16) if stated else flags >> 20 & 0x7F
+def _sections(cubin: bytes) -> tuple[elf.Section, ...]:
+    """Read here and not by cuobjdump, which gives up where it meets line information of a later compiler."""
+    try:
+        return elf.sections(cubin)
+    except elf.BrokenElf as error:
+        raise BrokenCubin(f"not a cubin: {error}") from error
+
+
+def _barriers(info: bytes, flags: int) -> int:
+    """ABI 8 has an attribute in the kernel's .nv.info section; ABI 7 has bits 20 to 26 of the code section's flags."""
+    at = 0
+    while at + _ATTRIBUTE.size <= len(info):
+        form, number, value = _ATTRIBUTE.unpack_from(info, at)
+        if number == _NUM_BARRIERS and form != _SIZED:
+            return int(value & 0xFF)
+        at += _ATTRIBUTE.size + (value if form == _SIZED else 0)
+    return flags >> 20 & 0x7F
 
 
 def tools(name: str) -> list[str]:

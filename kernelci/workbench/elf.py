@@ -16,11 +16,12 @@ class BrokenElf(Exception):
 
 
 class Section(Struct, frozen=True):
-    """One section: its name, its size in memory, and its bytes in the file (none for NOBITS)."""
+    """One section: its name, its size in memory, its bytes in the file (none for NOBITS), and `sh_flags`."""
 
     name: str
     size: int
     content: bytes
+    flags: int = 0
 
 
 def sections(data: bytes) -> tuple[Section, ...]:
@@ -32,7 +33,7 @@ def sections(data: bytes) -> tuple[Section, ...]:
         raise BrokenElf("the section headers lie outside of the file")
     headers = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
     texts = _content(data, headers[names])
-    return tuple(Section(_name(texts, header[0]), header[5], _content(data, header)) for header in headers)
+    return tuple(Section(_name(texts, header[0]), header[5], _content(data, header), header[2]) for header in headers)
 
 
 def _content(data: bytes, header: tuple[int, ...]) -> bytes:

@@ -115,3 +115,27 @@ def test_occupancy(registers: int, threads: int, shared: int, expected: tuple[in
 def test_occupancy_of_warps() -> None:
     resources = cubin.KernelResources("k", 64, 0, 0, 0, 0, 128, 0)
     assert 0.5 == cubin.occupancy(resources, 256, gpus.for_target("sm_90a")).warps_share
+
+
+SOURCE = """extern "C" __global__ void twice(float* y) {
+  y[threadIdx.x] *= 2.0f;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def with_lines() -> bytes:
+    """A cubin of NVRTC's with line information, which older tools than NVRTC can't read."""
+    core = pytest.importorskip("cuda.core")
+    options = core.ProgramOptions(arch="sm_90", name="twice.cu", lineinfo=True)
+    code: bytes = core.Program(SOURCE, "c++", options).compile("cubin").code
+    return code
+
+
+def test_resources_of_a_cubin_with_line_information(with_lines: bytes) -> None:
+    found = kernel(with_lines, "twice")
+    assert (0, True, True) == (found.stack_bytes, found.registers > 0, found.code_bytes > 0)
+
+
+def test_source_lines_stand_in_the_disassembly(with_lines: bytes) -> None:
+    assert 'twice.cu", line 2' in cubin.disassemble(with_lines)
