@@ -47,11 +47,10 @@ def _whole(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def region(begin: int, size: int, end: int) -> Workspace | None:
-    """A region that begins behind `begin` and has so many bytes, fewer where the arena ends."""
+def region(begin: int, size: int, end: int) -> Workspace:
+    """A region that begins behind `begin` and has so many bytes, fewer where the arena ends, perhaps none."""
     begin = _whole(begin, SEGMENT_BYTES)
-    size = min(size, end - begin) // SEGMENT_BYTES * SEGMENT_BYTES
-    return Workspace(begin, size) if size > 0 else None
+    return Workspace(begin, max(0, min(size, end - begin)) // SEGMENT_BYTES * SEGMENT_BYTES)
 
 
 def takes(source: Source, entry: str, outputs: Iterable[str]) -> bool:
