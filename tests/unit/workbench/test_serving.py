@@ -54,7 +54,7 @@ def test_several_outputs() -> None:
     assert [(1024,), (1536,)] == [spots.offsets for spots in made.settle().values()]
 
 
-class Lazy(torch.Tensor):
+class Lazy(torch.Tensor):  # type: ignore[misc]
     """Might compute when it is looked at."""
 
 
