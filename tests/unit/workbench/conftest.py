@@ -8,7 +8,9 @@ import pytest
 
 from kernelci import backends
 from kernelci.reference import Reference, load
+from kernelci.workbench import nvml
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import Probe
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Limits, Session
@@ -55,6 +57,22 @@ def opener(zygote: Zygote) -> Callable[..., Opener]:
         return lambda arena: Session(zygote, source, "f", "triton", "cpu", limits, arena=arena)
 
     return make
+
+
+@pytest.fixture
+def probe(zygote: Zygote) -> Callable[[Arena], Probe]:
+    """What starts a probe of the clock's own cost on an arena."""
+
+    def opened(arena: Arena, source: Source, entry: str) -> Session:
+        return Session(zygote, source, entry, "triton", "cpu", Limits(30.0, 30.0, 2**31), arena=arena)
+
+    return lambda arena: Probe(arena, opened)
+
+
+@pytest.fixture
+def watch() -> Callable[[], nvml.Watch]:
+    """Watches a GPU that is not there."""
+    return lambda: nvml.Watch(nvml.Device("GPU-none"))
 
 
 @pytest.fixture

@@ -1,0 +1,358 @@
+"""Contests of real processes on one arena: which windows a block has, and how the faults of a side end."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelci.errors import Verdict
+from kernelci.reference import Reference
+from kernelci.workbench import contest as contests
+from kernelci.workbench import nvml, slots
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import PROBE_SIZES, Probe
+from kernelci.workbench.clock import Overhead, Window
+from kernelci.workbench.contest import (
+    Block,
+    Contest,
+    Contestant,
+    Course,
+    Opener,
+    Spent,
+    drop,
+    is_noisy,
+    log_ratios,
+    per_call,
+)
+from kernelci.workbench.nvml import Sampled
+
+MakeOpener = Callable[..., Opener]
+Fight = Callable[..., Contest]
+PAIR, WITH_AA = ("base", "head"), ("base", "head", "base'")
+FULL = 4
+TEXT = """
+independent = {"rows": ("x",)}
+def cases():
+    yield bench("a few", rows=3, cols=17, dtype="float32")
+    yield bench("more", rows=5, cols=17, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return x + 1
+"""
+RIGHT = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_one(x, y, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < size) + 1, mask=at < size)
+
+def f(x, y):
+    add_one[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), 64)
+"""
+PLAIN = "import torch\ndef f(x, y):\n    torch.add(x, 1, out=y)\n"
+
+
+def _counting(then: str, calls: int = 0) -> str:
+    """A kernel that is right, but for what it does first in every call after so many."""
+    return f"""
+        import os, torch
+        calls = 0
+        def f(x, y):
+            global calls
+            calls += 1
+            if calls > {calls}:
+                {then}
+            torch.add(x, 1, out=y)
+    """
+
+
+@pytest.fixture
+def fight(
+    written: Callable[[str], Reference], probe: Callable[[Arena], Probe], watch: Callable[[], nvml.Watch]
+) -> Iterator[Fight]:
+    """Fight a contest of so many blocks over the first cases of the reference."""
+    arenas: list[Arena] = []
+
+    def run(
+        sides: Mapping[str, Opener],
+        names: Sequence[str] = PAIR,
+        blocks: int = 1,
+        cases: int = 1,
+        rounds: int = 1,
+        configs: dict[tuple[str, int], int] | None = None,
+    ) -> Contest:
+        reference = written(TEXT)
+        arenas.append(Arena("cpu", 2**20))
+        banks = [slots.Bank(reference, case, arenas[-1], FULL, "s") for case in reference.cases()[:cases]]
+        calls: dict[contests.Kind, int] = {"full": FULL, "short": 2, "solo": 1, "warm": 3, "each": 2}
+        made = Contest(
+            arenas[-1], sides, [Course(bank, calls, "eager", rounds=rounds) for bank in banks], "s", probe, []
+        )
+        made.configs |= configs or {}
+        made.batch(names, blocks, watch)
+        return made
+
+    yield run
+    for arena in arenas:
+        arena.close()
+
+
+@pytest.fixture
+def honest(opener: MakeOpener) -> Opener:
+    """Starts a right kernel."""
+    return opener(PLAIN)
+
+
+def _shape(block: Block) -> dict[str, list[int]]:
+    """The calls of each window, by side and kind."""
+    return {name: [window.calls for window in windows] for name, windows in block.windows.items()}
+
+
+OTHERS = {"short": [2], "solo": [1], "warm": [3], "each": [2]}
+
+
+def test_triton_against_itself_in_the_interpreter(fight: Fight, opener: MakeOpener) -> None:
+    made = fight({"base": opener(RIGHT), "head": opener(RIGHT)})
+    assert ({}, [FULL, FULL]) == (made.faults, _shape(made.blocks[0][0])["head"])
+
+
+def test_the_first_block_has_all_windows_and_the_next_what_is_compared(fight: Fight, honest: Opener) -> None:
+    made = fight({"head": honest}, names=("head",), blocks=2)
+    first = {"head": [FULL] * 2} | {f"head.{kind}": calls for kind, calls in OTHERS.items()}
+    assert [first, {"head": [FULL] * 2, "head.each": [2]}] == [_shape(block) for block in made.blocks[0]]
+
+
+def test_base_against_base_has_full_windows_only(fight: Fight, honest: Opener) -> None:
+    found = _shape(fight({"base": honest, "head": honest}, names=WITH_AA).blocks[0][0])
+    assert ([FULL] * 2, []) == (found["base'"], [name for name in found if name.startswith("base'.")])
+
+
+def test_more_rounds_are_more_full_windows(fight: Fight, honest: Opener) -> None:
+    found = _shape(fight({"head": honest}, names=("head",), rounds=3).blocks[0][0])
+    assert ([FULL] * 6, [1]) == (found["head"], found["head.solo"])
+
+
+def test_windows_have_a_time_by_the_referees_clock(fight: Fight, honest: Opener) -> None:
+    (block,) = fight({"head": honest}, names=("head",)).blocks[0]
+    assert all(window.wall_ns > 0 and window.fill_ns > 0 for windows in block.windows.values() for window in windows)
+
+
+def test_each_block_has_a_window_of_the_probe(fight: Fight, honest: Opener) -> None:
+    made = fight({"head": honest}, names=("head",), blocks=3)
+    assert (3, True) == (len(made.probed), {window.calls for window in made.probed} <= set(PROBE_SIZES))
+
+
+def test_sides_take_turns(fight: Fight, honest: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    go = Contestant.go
+
+    def seen(self: Contestant, number: int, course: Course, kind: contests.Kind, spent: Spent) -> Window:
+        order.extend([self.side] if kind == "full" else [])
+        return go(self, number, course, kind, spent)
+
+    monkeypatch.setattr(Contestant, "go", seen)
+    fight({"base": honest, "head": honest}, names=WITH_AA, blocks=6, rounds=2)
+    parts = [order[begin : begin + 6] for begin in range(0, len(order), 6)]
+    turns = [part == part[::-1] and sorted(part[:3]) == sorted(WITH_AA) for part in parts]
+    assert ([True] * 12, 2) == (turns, len({part[0] for part in parts}))
+
+
+@pytest.mark.parametrize("names", [("head",), PAIR])
+def test_what_time_went_into(fight: Fight, honest: Opener, names: Sequence[str]) -> None:
+    spent = fight({"base": honest, "head": honest}, names=names).spent
+    assert all(part > 0 for part in (spent.starting, spent.drawing, spent.windows, spent.checking))
+
+
+def test_what_time_went_into_as_text() -> None:
+    expected = "seconds: setting up and tuning 1.0, starting processes 2.0, drawing 3.0, windows 4.0, checking 5.0"
+    assert Spent(1, 2, 3, 4, 5, 6).text() == f"{expected}, auditing 6.0"
+
+
+WARM_UPS = 2 * 5  # of each kind of window
+
+
+def _fault(made: Contest, side: str = "head", index: int = 0) -> Verdict:
+    assert {(side, index)} == set(made.faults)
+    return made.faults[side, index]
+
+
+def test_wrong_only_once_it_is_timed(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    head = opener(_counting("x = x + 1", calls=WARM_UPS + 2))
+    assert "wrong-while-timed" == _fault(fight({"base": honest, "head": head})).reason
+
+
+def test_raises_in_the_third_call(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    fault = _fault(fight({"base": honest, "head": opener(_counting("raise ValueError('no')", calls=2))}))
+    assert ("raised", True) == (fault.reason, "ValueError: no" in fault.message)
+
+
+def test_raises_once_it_is_timed(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    made = fight({"base": honest, "head": opener(_counting("raise ValueError('no')", calls=WARM_UPS))})
+    assert "raised" == _fault(made).reason
+
+
+def test_a_fault_of_base_is_bases(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    made = fight({"base": opener(_counting("x = x + 1", calls=WARM_UPS)), "head": honest})
+    assert "wrong-while-timed" == _fault(made, "base").reason
+
+
+def test_a_fault_of_base_against_base_is_bases(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    made = fight({"base": opener(_counting("x = x + 1", calls=2)), "head": honest}, names=("head", "base'"))
+    assert "wrong-while-timed" == _fault(made, "base").reason
+
+
+def test_no_more_blocks_after_a_fault(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    head = opener(_counting("x = x + 1", calls=WARM_UPS))
+    assert 1 == len(fight({"base": honest, "head": head}, blocks=3).blocks[0])
+
+
+ENDS = {
+    "raises": ("raise ValueError('no')", "raised"),
+    "is wrong": ("x = x + 1", "wrong-while-timed"),
+    "exits": ("os._exit(3)", "exited"),
+}
+
+
+@pytest.mark.parametrize("calls", [0, WARM_UPS], ids=["at once", "once it is timed"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("faulty", [0, 1])
+def test_the_other_case_goes_on(
+    fight: Fight, honest: Opener, opener: MakeOpener, faulty: int, end: str, calls: int
+) -> None:
+    then, reason = ENDS[end]
+    rows = 3 if faulty == 0 else 5
+    counted = (
+        _counting(f"\n                {then}", calls)
+        .replace("calls += 1", f"calls += x.shape[0] == {rows}")
+        .replace("if calls >", f"if x.shape[0] == {rows} and calls >")
+    )
+    made = fight({"base": honest, "head": opener(counted)}, blocks=2, cases=2)
+    good = [_shape(block) for block in made.blocks[1 - faulty]]
+    assert (reason, 2, [FULL] * 2) == (_fault(made, index=faulty).reason, len(good), good[1]["head"])
+
+
+def test_a_hang_ends_its_case_alone(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    text = _counting("__import__('time').sleep(1000 if x.shape[0] == 3 else 0)", WARM_UPS)
+    made = fight({"base": honest, "head": opener(text, call_s=2.0)}, cases=2)
+    assert ("hang", 1) == (_fault(made).reason, len(made.blocks[1]))
+
+
+def test_what_the_other_side_left_is_no_answer(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    lazy = opener("def f(x, y):\n    pass\n")  # it lies in wait for base's output in the same slot
+    assert "wrong-while-timed" == _fault(fight({"base": honest, "head": lazy})).reason
+
+
+def test_memory_of_the_values_themselves(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    text = """
+        import torch
+        kept = {}
+        def f(x, y):
+            key = x.data_ptr()
+            if key not in kept:
+                kept[key] = x + 1
+            y.copy_(kept[key])
+    """
+    assert "wrong-while-timed" == _fault(fight({"base": honest, "head": opener(text)})).reason
+
+
+TUNED = """
+import triton
+import triton.language as tl
+
+@triton.autotune(configs=[triton.Config({"ADDED": 7}), triton.Config({"ADDED": 1})], key=["size"])
+@triton.jit
+def add(x, y, size, ADDED: tl.constexpr):
+    at = tl.arange(0, 128)
+    tl.store(y + at, tl.load(x + at, mask=at < size) + ADDED, mask=at < size)
+
+def f(x, y):
+    add[(1,)](x, y, x.numel())
+"""
+
+
+def test_configurations_stay_pinned(fight: Fight, honest: Opener, opener: MakeOpener) -> None:
+    made = fight({"base": honest, "head": opener(TUNED)}, blocks=2, configs={("head", 0): 1})
+    assert ({}, {("head", 0): 1}) == (made.faults, made.configs)
+
+
+def test_the_first_choice_is_kept(fight: Fight, opener: MakeOpener) -> None:
+    made = fight({"head": opener(TUNED)}, names=("head",))
+    assert {("head", 0): 0} == made.configs  # in the interpreter the first; it is wrong here
+    assert "wrong-while-timed" == _fault(made).reason
+
+
+def test_a_kernel_without_an_autotuner_has_no_choice(fight: Fight, honest: Opener) -> None:
+    assert {} == fight({"head": honest}, names=("head",)).configs
+
+
+COST = Overhead(1000.0, 1000.0, 1000.0, 10.0)
+
+
+def _course(usual: float) -> Course:
+    bank: Any = None
+    return Course(bank, {"full": FULL}, usual_fill_ns=usual)
+
+
+@pytest.mark.parametrize(
+    ("usual", "fill", "noisy"),
+    [
+        (1e6, 1e6, False),
+        (1e6, 3.4e6, False),
+        (1e6, 3.6e6, True),
+        (1e8, 1.51e8, False),
+        (1e8, 1.6e8, True),
+        (0, 9e9, False),
+    ],
+)
+def test_a_fill_that_something_slowed(usual: float, fill: float, noisy: bool) -> None:
+    assert noisy == is_noisy(Window(FULL, 1.0, 0.0, fill), _course(usual))
+
+
+def _block(clock: float | None = None, noisy: bool = False, foreign: tuple[int, ...] = ()) -> Block:
+    return Block({}, state=Sampled(1, sm_clock_hz=clock, foreign=foreign), noisy=noisy)
+
+
+def test_blocks_that_do_not_count() -> None:
+    blocks = [_block(1.9e9), _block(1.9e9), _block(1.2e9), _block(1.9e9, foreign=(7,)), _block(1.9e9, noisy=True)]
+    drop(blocks)
+    starts = ["", "", "clocks fell to 63 %", "another process (pid 7)", "something else computed"]
+    assert [True] * 5 == [
+        block.dropped.startswith(start) and bool(block.dropped) == bool(start)
+        for block, start in zip(blocks, starts, strict=True)
+    ]
+
+
+def test_blocks_count_where_nothing_is_known_of_the_gpu() -> None:
+    blocks = [_block(), Block({})]
+    drop(blocks)
+    assert ["", ""] == [block.dropped for block in blocks]
+
+
+def _timed(base: Sequence[float], head: Sequence[float], dropped: str = "") -> Block:
+    sides = {"base": base, "head": head}
+    return Block(
+        {side: [Window(10, COST.ns + 10 * ns, 0.0) for ns in some] for side, some in sides.items()}, dropped=dropped
+    )
+
+
+def test_a_blocks_figure_is_its_fastest_window() -> None:
+    blocks = [_timed([5, 3, 4], [1]), _timed([7], [1]), _timed([1], [1], dropped="noise")]
+    assert [3.0, 7.0] == per_call(blocks, "base", COST.wall)
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), max_size=8))
+def test_ratios_turn_around_with_the_sides(times: list[tuple[float, float]]) -> None:
+    blocks = [_timed([base], [head]) for base, head in times]
+    forth, back = log_ratios(blocks, "base", "head", COST.wall), log_ratios(blocks, "head", "base", COST.wall)
+    assert pytest.approx([-one for one in back]) == list(forth)
+
+
+def test_half_a_block_is_no_pair() -> None:
+    assert () == log_ratios([_timed([1], []), _timed([], [1]), Block({})], "base", "head", COST.wall)
