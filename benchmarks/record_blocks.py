@@ -21,8 +21,7 @@ from kernelci.ladder import Plan, opened
 from kernelci.referee import KernelReferee
 from kernelci.workbench import timing
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import PROBE_SIZES
-from kernelci.workbench.clock import Overhead, Window, overhead
+from kernelci.workbench.clock import Overhead, Window, beside
 from kernelci.workbench.contest import Course
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
@@ -82,7 +81,7 @@ def record(referee: KernelReferee, blocks: int, ends: float) -> list[dict[str, A
         count = min(AT_ONCE, blocks - len(found[-1]))
         some_blocks(referee, arena, count, list(zip(courses, configs, found, strict=True)), probed)
     arena.close()
-    cost = overhead(probed)
+    cost = beside(probed, calibration.overhead)
     return [row(f"{referee.kernel.name} {case.id}", some, cost) for case, some in zip(cases, found, strict=True)]
 
 
@@ -99,7 +98,8 @@ def some_blocks(referee: KernelReferee, arena: Arena, count: int, rows: list[Tak
                     threads.submit(prepare, head, course, config, VARIANTS)
             for base, head in pairs:
                 found.append(windows(base, head, course))
-                probed.append(probe.window(random.choice(PROBE_SIZES)))
+                course.bank.deal()
+                probed.append(probe.sample())
                 base.forget()
                 head.forget()
     finally:
@@ -134,12 +134,14 @@ def windows(base: Session, head: Session, course: Course) -> Windows:
 
 
 def with_more(count: int, slower: float) -> tuple[int, ...]:
-    """The slots of a window with a share of them called twice, evenly spread; at least one, and the time is scaled to
-    the share where a window is too short for it."""
+    """The slots of a window with a share of them called twice, evenly spread and half a window apart, so that no second
+    call finds its inputs in the L2; at least one, and the time is scaled where a window is too short for the share."""
     extra = math.ceil(count * slower - 1e-9)
     step = count / extra if extra else math.inf
     twice = {int(step * number) for number in range(extra)}
-    return tuple(slot for one in range(count) for slot in ((one, one) if one in twice else (one,)))
+    return tuple(
+        slot for one in range(count) for slot in ((one, (one + count // 2) % count) if one in twice else (one,))
+    )
 
 
 def row(name: str, blocks: list[Windows], cost: Overhead) -> dict[str, Any]:

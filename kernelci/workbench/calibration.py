@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci import gpus
 from kernelci.reference import Cost
@@ -19,7 +20,16 @@ COPY_BYTES = 2**30
 MATMUL_SIZE = 8192
 REPEATS = 10
 # A kernel that does next to nothing, in a candidate like any other.
-PROBE = b"import torch\n\n\ndef probe(x, y):\n    torch.add(x, 1.0, out=y)\n"
+PROBE = b"""import torch
+
+
+def probe(x, y, cycles=0):
+    if cycles:
+        torch.cuda._sleep(cycles)
+    else:
+        torch.add(x, 1.0, out=y)
+"""
+LONG, LONG_CYCLES = 0, 36_000_000  # the number of its long window, and 20 ms of an idle SM's cycles
 PROBE_SIZES = (128, 256, 512, 1024)
 PROBE_ROUNDS = 8
 DTYPES = ("float16", "bfloat16", "float32")
@@ -47,6 +57,11 @@ class Calibration(Struct, frozen=True):
         moved = max((cost.bytes or 0.0) * calls - 2 * self.l2_bytes, 0.0) / calls
         flops = self.limit_flops_per_s.get(dtype, 0.0)
         return 1e9 * max(moved / self.limit_bytes_per_s, cost.flops / flops if flops else 0.0)
+
+    def is_bound_by_arithmetic(self, cost: Cost, dtype: str) -> bool:
+        """Whether at the measured ceilings its arithmetic takes a call longer than its bytes."""
+        flops = self.peaks.get(dtype, 0.0)
+        return bool(flops) and cost.flops / flops > (cost.bytes or 0.0) / self.copy_bytes_per_s
 
     def ceiling_ns(self, cost: Cost, dtype: str) -> float:
         """What a call takes at the ceilings that were measured here, ns."""
@@ -115,10 +130,19 @@ class Probe:
         call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(1024, (16,), (1,), "float32")})
         for size in PROBE_SIZES:
             self._session.prepare(Series(size, call, (0,) * size, 0, "eager" if self._device == "cpu" else "graph"))
+        if self._device != "cpu":
+            long = replace(call, arguments=call.arguments | {"cycles": LONG_CYCLES})
+            self._session.prepare(Series(LONG, long, (0,), 0, "graph"))
 
     def window(self, size: int) -> Window:
         """A window of so many calls; the referee must have used the GPU just before, as before any other."""
         return Window(size, *self._session.go(size))
+
+    def sample(self) -> Window:
+        """A window as long as those that are measured, in a kernel that only waits; without a GPU one of some size."""
+        if self._device == "cpu":
+            return self.window(random.choice(PROBE_SIZES))
+        return Window(1, *self._session.go(LONG))
 
     def close(self) -> None:
         """End the candidate."""

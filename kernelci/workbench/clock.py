@@ -5,15 +5,18 @@ kernel that does next to nothing, as the intercept of a line through windows of 
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci import stats
 from kernelci.errors import Verdict
 
 AGREE = 0.005  # how far the two clocks may lie apart where the wall clock's own interval is narrower
 SPREADS = 6.0  # standard deviations of a single window's overhead that a short window may lie off
+LEAST_PROBED = 3  # windows, or sizes of windows, of a probe
 INTERCEPT_SHARE = 0.01  # of the longest window
 
 
@@ -49,6 +52,16 @@ class Overhead(Struct, frozen=True):
     def resolution(self, window: Window) -> float:
         """What the uncertainty of the overhead makes of the time of a call, ns."""
         return (self.high - self.low) / 2 / window.calls
+
+
+def beside(probed: Sequence[Window], before: Overhead) -> Overhead:
+    """The overhead while a contest runs, from windows of a probe whose events need no doubt: what the referee's clock
+    shows beyond them. Without events, from a line, where there are enough sizes for one."""
+    gaps = [window.wall_ns - window.device_ns + before.device_ns for window in probed if window.device_ns]
+    if len(gaps) >= LEAST_PROBED:
+        middle, low, high = stats.center(gaps)
+        return replace(before, ns=max(middle, 0.0), low=low, high=high, spread=statistics.stdev(gaps))
+    return overhead(probed) if len({window.calls for window in probed}) >= LEAST_PROBED else before
 
 
 class Time(Struct, frozen=True):

@@ -18,13 +18,14 @@ from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.workbench import nvml
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import PROBE_SIZES, Probe
+from kernelci.workbench.calibration import Probe
 from kernelci.workbench.clock import Window
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
+Mode = Literal["graph", "eager"]
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
@@ -38,7 +39,7 @@ class Course(Struct):
 
     bank: Bank
     calls: dict[Kind, int]
-    mode: Literal["graph", "eager"] = "graph"
+    mode: Mode = "graph"
     usual_fill_ns: float = 0.0
     why_eager: str = ""
     copied: dict[str, str] = {}
@@ -219,8 +220,8 @@ class Contest:
                     return block
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
-            course.bank.deal(course.calls["each"])
-            self.probed.append(probe.window(self._random.choice(PROBE_SIZES)))
+            course.bank.deal()
+            self.probed.append(probe.sample())
         block.state = watched.sampled
         return block
 

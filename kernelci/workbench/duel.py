@@ -17,15 +17,13 @@ from kernelci.workbench import audit, timing
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
-from kernelci.workbench.clock import Overhead, Window, overhead
-from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, log_ratios, per_call
+from kernelci.workbench.clock import Overhead, Window, beside
+from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
 from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
 PAIR, ALONE = ("base", "head"), ("head",)
 DISTURBED = 0.1
-UNSTEADY, UNSTEADY_ROUNDS = 0.02, 3
-LEAST_SIZES = 2  # of the probe's windows, before a line through them says more than the calibration
 
 
 Scouts = Mapping[str, Sequence["timing.Scouted | Verdict"]]
@@ -157,9 +155,7 @@ def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequenc
     for blocks, aa in _steps(names):
         contest.batch((*names, "base'") if aa else names, blocks, means.watch)
         _take(contest, group)
-        if len({window.calls for window in contest.probed}) > LEAST_SIZES:
-            result.overhead = overhead(contest.probed)
-        _steady(group, result.overhead)
+        result.overhead = beside(contest.probed, result.overhead)
         if means.enough(group, result.overhead):
             break
 
@@ -170,15 +166,6 @@ def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
     for place, one in enumerate(group):
         one.alone += contest.blocks[place]
         contest.blocks[place] = []
-
-
-def _steady(group: Sequence[Measured], cost: Overhead) -> None:
-    """Where base differs from itself by more than usual (a matmul at the power limit), blocks get more windows."""
-    for one in group:
-        ratios = log_ratios(one.blocks, "base", "base'", cost.wall) if one.course else ()
-        if one.course and len(ratios) >= stats.MIN_BLOCKS and one.course.rounds == 1:
-            spread = stats.noise_floor(ratios, 1)
-            one.course.rounds = UNSTEADY_ROUNDS if spread > UNSTEADY else 1
 
 
 def _pinned(

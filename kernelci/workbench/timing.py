@@ -13,7 +13,7 @@ from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window
-from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener, Spent
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Mode, Opener, Spent
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
 
@@ -24,6 +24,7 @@ SCOUT_CALLS = 64
 MEMORY_SHARE = 0.3  # of what is free goes to the arena; the pools and the oracle need the rest
 MEMORY_BYTES = 40 * 2**30
 LEAST_CALLS = 2
+HOT_ROUNDS = 3
 
 
 def arena_for(
@@ -119,18 +120,23 @@ def _fastest(windows: Sequence[Window], overhead: Overhead) -> float:
     return min(overhead.device(window) if window.device_ns else overhead.wall(window) for window in windows)
 
 
-def calls_for(ns: float, touched: int, most: int, calibration: Calibration) -> int:
+def calls_for(ns: float, touched: int, most: int, calibration: Calibration, window_ns: float = WINDOW_NS) -> int:
     """Calls of a full window of calls that take `ns` and touch so many bytes."""
     cold = math.ceil(2 * calibration.l2_bytes / touched)
-    return max(LEAST_CALLS, min(most, max(cold, math.ceil(WINDOW_NS / max(ns, 100.0)))))
+    return max(LEAST_CALLS, min(most, max(cold, math.ceil(window_ns / max(ns, 100.0)))))
 
 
 def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
-    """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size."""
+    """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size.
+
+    Arithmetic at full rate takes a GPU to its power limit, where single windows lose up to a tenth of the clock. So
+    where arithmetic binds, windows are half as long, and a block has three times as many: its fastest is a free one.
+    """
     layout = slots.layout(reference, case, arena.serves)
     most = most_calls(reference, case, layout, arena.size, calibration)
     touched = max(1, layout.read + layout.written)
-    full = calls_for(ns, touched, most, calibration)
+    hot = calibration.is_bound_by_arithmetic(cost_of(reference, case), dtype_of_case(case))
+    full = calls_for(ns, touched, most, calibration, WINDOW_NS / 2 if hot else WINDOW_NS)
     warm = min(full, calibration.l2_bytes // 2 // touched)
     calls: dict[Kind, int] = {
         "full": full,
@@ -145,4 +151,5 @@ def course(arena: Arena, reference: Reference, case: Case, ns: float, calibratio
     for _ in range(3):
         bank.deal()
         usual.append(bank.fill_ns)
-    return Course(bank, calls, "eager" if arena.device == "cpu" else "graph", sorted(usual)[1])
+    mode: Mode = "eager" if arena.device == "cpu" else "graph"
+    return Course(bank, calls, mode, sorted(usual)[1], rounds=HOT_ROUNDS if hot else 1)
