@@ -22,9 +22,19 @@ CALLS = st.builds(protocol.Call, st.dictionaries(TEXT, st.integers(0, 9)), st.di
 KERNELS = st.builds(protocol.BuiltKernel, TEXT, TEXT, st.dictionaries(TEXT, st.binary(max_size=50)))
 CLAIMS = st.sampled_from(["raised", "compile-error", "shared-memory", "out-of-memory", "gpu-fault", "needs-data"])
 SOURCES = st.builds(protocol.Source, TEXT, TEXT, st.dictionaries(TEXT, st.binary(max_size=9)))
-TO_CANDIDATE = CALLS | st.builds(protocol.Load, SOURCES, TEXT, TEXT, TEXT, st.integers(0, 2**60), st.binary(max_size=9))
+MODES = st.sampled_from(["graph", "eager", "each"])
+SLOTS = st.lists(st.integers(0, 4096), max_size=9).map(tuple)
+TO_CANDIDATE = (
+    CALLS
+    | st.builds(protocol.Load, SOURCES, TEXT, TEXT, TEXT, st.integers(0, 2**60), st.binary(max_size=9))
+    | st.builds(protocol.Series, st.integers(0, 999), CALLS, SLOTS, st.integers(0, 2**40), MODES)
+    | st.builds(protocol.Go, st.integers(0, 999))
+    | st.sampled_from([protocol.Audit(), protocol.Forget()])
+)
 FROM_CANDIDATE = (
-    st.builds(protocol.Loaded, st.tuples(TEXT))
+    st.builds(protocol.Prepared, TEXT, st.integers(-1, 10_000))
+    | st.builds(protocol.Finished, st.floats(0, 1e13))
+    | st.builds(protocol.Loaded, st.tuples(TEXT))
     | st.builds(protocol.Done, st.dictionaries(TEXT, st.builds(protocol.Returned, SIZES, TEXT)))
     | st.builds(protocol.Raised, CLAIMS, TEXT, TEXT, st.integers(0, 999), TEXT)
     | st.builds(protocol.Built, st.tuples(KERNELS), st.tuples(TEXT))
@@ -120,6 +130,15 @@ def _encoded(sockets: tuple[socket.socket, socket.socket], document: object) -> 
         {"type": "Raised", "reason": "no-gpu", "message": "let me pass"},
         {"type": "Raised", "reason": "raised\n", "message": ""},
         {"type": "Raised", "reason": "raised", "message": "", "line": -1},
+        {"type": "Finished", "device_ns": -1.0},
+        {"type": "Finished", "device_ns": float("nan")},
+        {"type": "Finished", "device_ns": float("inf")},
+        {"type": "Finished", "device_ns": "3"},
+        {"type": "Prepared", "config": -2},
+        {"type": "Prepared", "config": 10_001},
+        {"type": "Prepared", "refused": "x" * 4001},
+        {"type": "Series", "number": 0, "call": {}, "slots": [], "stride": 0, "mode": "graph"},
+        {"type": "Go", "number": 0},
         ["Loaded", ["x"]],
         None,
     ],
