@@ -1,5 +1,6 @@
 """The shell around the commands: runs one, turns each foreseen error into one message and its exit code."""
 
+import signal
 import sys
 
 from kernelci.errors import KernelciError
@@ -9,6 +10,8 @@ def main() -> None:
     """Run the command line and exit; the codes are those of `kernelci.errors`."""
     from kernelci.cli import cli
 
+    # A job that is cancelled or runs out of time gets SIGTERM: what is done by then is written, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = cli(standalone_mode=False)
     except KernelciError as error:

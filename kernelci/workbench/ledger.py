@@ -15,7 +15,7 @@ from kernelci.workbench.activity import Activity, printable
 from kernelci.workbench.libraries import library_of, readable, stem
 from kernelci.workbench.protocol import Ledger
 
-OWN_SHARE = 0.5  # of the time, at least, in kernels that the compile rung built
+OWN_SHARE = 0.5  # of the time, at least, outside of libraries and copies
 AGREEMENT = 0.05  # between the ledger's time and the referee's window
 # Between two dependent nodes of a graph the GPU idles about 1 µs, and CUPTI, which stamps each node, adds as much.
 GAP_NS = 2_000.0
@@ -81,7 +81,7 @@ def judge(
     own = sum(share.share for share in shares if share.owner == OWN) if owners.known else None
     library = sum(share.share for share in shares if share.owner not in (OWN, ""))
     kernels = [line for line in many.activities if line.kind == "kernel"]
-    findings = [*_whose(shares, own, library, bool(kernels)), *_counts(one, many, calls)]
+    findings = [*_whose(shares, library, bool(kernels)), *_counts(one, many, calls)]
     return Account(
         kernels_per_call=sum(line.count for line in kernels) / calls,
         time_ns=many.busy_ns / calls,
@@ -92,6 +92,7 @@ def judge(
         libraries=tuple(dict.fromkeys(share.owner for share in shares if share.owner not in (OWN, ""))),
         shares=tuple(shares[:SHOWN]),
         findings=(*findings, *_times(many, window_ns, gap_ns)),
+        notes=_unknown(shares, own),
     )
 
 
@@ -130,21 +131,29 @@ def _shares(ledger: Ledger, calls: int, owners: Owners) -> list[Share]:
     return sorted(found, key=lambda share: (-share.share, share.name))
 
 
-def _whose(shares: list[Share], own: float | None, library: float, ran: bool) -> list[Finding]:
+def _whose(shares: list[Share], library: float, ran: bool) -> list[Finding]:
+    """A kernel that nobody knows is no library: other shapes take kernels that the compile rung did not build."""
     if not ran:
         return [Finding("library-call", f"no kernel ran at all{_after(shares)}")]
-    if own is not None and own < OWN_SHARE:
-        return [Finding("library-call", f"{_percent(own)} of the time in kernels of its own{_after(shares)}")]
     if library > 1 - OWN_SHARE:
-        return [Finding("library-call", f"{_percent(library)} of the time in libraries and copies{_after(shares)}")]
+        return [
+            Finding("library-call", f"{_percent(library)} of the time in libraries and copies{_after(shares, 'of it')}")
+        ]
     return []
 
 
-def _after(shares: list[Share]) -> str:
+def _unknown(shares: list[Share], own: float | None) -> tuple[str, ...]:
+    """What a reader should look at where less than half of the time is known to be the kernel's own."""
+    if own is None or own >= OWN_SHARE:
+        return ()
+    return (f"{_percent(own)} of the time in kernels that the compile rung built{_after(shares)}",)
+
+
+def _after(shares: list[Share], what: str = "the rest") -> str:
     """The largest that are not its own, to go on with after a sentence."""
     others = [share for share in shares if share.owner != OWN][:3]
     named = [f"{_percent(share.share)} {share.name}{_in(share.owner)}" for share in others]
-    return f"; the rest: {', '.join(named)}" if named else ""
+    return f"; {what}: {', '.join(named)}" if named else ""
 
 
 def _in(owner: str) -> str:
