@@ -10,6 +10,7 @@ import click
 import kernelci
 from kernelci.context import commands as context_commands
 from kernelci.hub import commands as hub_commands
+from kernelci.nightly import commands as nightly_commands
 
 FOLDER = click.Path(path_type=Path)
 
@@ -115,6 +116,26 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
 
 
 @cli.command()
+@click.argument("base", type=FOLDER)
+@click.argument("head", type=FOLDER)
+@click.option(
+    "--lines", type=click.IntRange(min=0), default=40, show_default=True, help="Of each SASS and PTX difference."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print causes, figures and counts as JSON.")
+def diff(base: Path, head: Path, lines: int, as_json: bool) -> int:
+    """Compare the machine code in two folders, BASE and HEAD: of reports, or of dumps."""
+    import msgspec
+
+    from kernelci.dumps import telling
+
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(telling.answer(base, head)), indent=1))
+    else:
+        click.echo(telling.folders(base, head, lines))
+    return 0
+
+
+@cli.command()
 @click.argument("kernel")
 @click.option("--target", default="", help="Compile for this target; else sm_90a, or the card's first.")
 @click.pass_obj
@@ -199,5 +220,5 @@ def explain(code: str | None) -> int:
 
 cli.add_command(context_commands.context)
 cli.add_command(context_commands.mcp)
-for command in hub_commands.COMMANDS:
+for command in (*hub_commands.COMMANDS, *nightly_commands.COMMANDS):
     cli.add_command(command)

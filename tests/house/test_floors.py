@@ -13,7 +13,9 @@ FLOORS = {
     "kernelci.config": 1, "kernelci.catalog": 1, "kernelci.card": 1, "kernelci.results": 1, "kernelci.gpus": 1,
     "kernelci.resources": 1, "kernelci.reference": 1,
     "kernelci.inert": 0, "kernelci.fingerprint": 0,
+    "kernelci.history": 1,
     "kernelci.digest": 1, "kernelci.gate": 1, "kernelci.comparison": 1, "kernelci.git": 1, "kernelci.basing": 1,
+    "kernelci.dumps": 1.5,
     "kernelci.workbench": 2, "kernelci.backends": 3, "kernelci.compiling": 3.5, "kernelci.footprint": 3.75,
     "kernelci.rungs": 4, "kernelci.lanes": 0, "kernelci.candidate": 5, "kernelci.court": 5, "kernelci.referee": 5,
     "kernelci.ascent": 5, "kernelci.ladder": 5,
@@ -67,6 +69,6 @@ def test_imports_are_found() -> None:
     assert {"kernelci.errors", "kernelci.model"} <= _imports(PACKAGE / "results.py")
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("kernelci.hub")])
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith(("kernelci.hub", "kernelci.nightly"))])
 def test_a_wing_knows_no_floor_above_the_papers(name: str) -> None:
     assert set() == {other for other in _imports(MODULES[name]) if (_floor(other) or 0) > 1}

@@ -1,0 +1,3 @@
+"""What happens at night: the whole ladder, remembered, compared with the nights before, shown, and said once."""
+
+BRANCH = "kernelci-history"
