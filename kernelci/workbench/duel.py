@@ -235,5 +235,5 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
 def _slower(one: Measured, cost: Overhead) -> float:
     """By how much base is slower beside head than in its slowest block alone, if by more than chance; else 0."""
     beside, alone = per_call(one.blocks, "base", cost.wall), per_call(one.alone, "base", cost.wall)
-    share = statistics.median(beside) / max(alone) - 1 if beside and alone else 0.0
+    share = statistics.median(beside) / max(alone) - 1 if beside and max(alone, default=0.0) > 0 else 0.0
     return share if share > DISTURBED else 0.0
