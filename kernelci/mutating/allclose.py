@@ -13,8 +13,7 @@ from kernelci.model import Finding, Row
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
 from kernelci.rungs import Findings, Rung
-from kernelci.workbench.arena import Plan, dtype_of
-from kernelci.workbench.trial import _Slot
+from kernelci.workbench.trial import plainly
 
 TOLERANCE = 1e-2
 # Found by guard zones, hashes and poison, which a plain comparison of values has none of.
@@ -78,20 +77,8 @@ def _outputs(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:
 
 def _called_plainly(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:
     """One call on zeroed outputs, and what it left in them."""
-    drawn, session = referee.drawn(case, draw), referee._running()
-    zeros = {
-        name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=session.arena.device)
-        for name, spec in drawn.outputs.items()
-        if not spec.alias
-    }
-    return _Unguarded(session, drawn).call(zeros).values
-
-
-class _Unguarded(_Slot):
-    """A slot whose surroundings nobody looks at after the call."""
-
-    def _check_untouched(self, plan: Plan) -> None:
-        return
+    outputs: dict[str, torch.Tensor] = plainly(referee._running(), referee.drawn(case, draw))
+    return outputs
 
 
 RUNG = Rung("allclose", check, after=("compile",), needs=("device",))

@@ -82,21 +82,28 @@ class Arena:
         """The tensor at a place."""
         return self._memory.view(place)
 
-    def remember(self, begin: int, end: int) -> None:
-        """Keep what lies in [begin, end) now, out of the candidate's reach. The first time, fill the rest at random."""
+    def expected(self, begin: int, end: int) -> torch.Tensor:
+        """What [begin, end) should hold, as bytes out of the candidate's reach; `lay` copies to the arena what is
+        written there. The first time all of it is random."""
         if self._kept is None:
             self._kept = torch.randint(256, (self.size,), dtype=torch.uint8, device=self.device)
-            self._kept[begin:end].copy_(self.raw(begin, end))
-            self.raw(0, self.size).copy_(self._kept)
-        self._kept[begin:end].copy_(self.raw(begin, end))
+            self.lay(0, self.size)
+        return self._kept[begin:end]
 
-    def touched(self, begin: int, end: int) -> torch.Tensor:
-        """Whether [begin, end) is no longer as it was remembered: a boolean where the memory lies."""
-        if self._kept is None:
-            return torch.zeros((), dtype=torch.bool, device=self.device)
+    def lay(self, begin: int, end: int) -> None:
+        """Make [begin, end) what it should be."""
+        self.raw(begin, end).copy_(self.expected(begin, end))
+
+    def accept(self, begin: int, end: int) -> None:
+        """Take what lies in [begin, end) now for what should lie there."""
+        self.expected(begin, end).copy_(self.raw(begin, end))
+
+    def touched(self) -> torch.Tensor:
+        """Whether any byte is not as it should be: a boolean where the memory lies."""
+        now, kept = self.raw(0, self.size), self.expected(0, self.size)
         if self.device == "cpu":
-            return torch.tensor(not torch.equal(self.raw(begin, end), self._kept[begin:end]))
-        return (self.raw(begin, end) != self._kept[begin:end]).any()
+            return torch.tensor(not torch.equal(now, kept))
+        return (now.view(torch.int64) != kept.view(torch.int64)).any()  # eight bytes each: the answers take memory too
 
     def forget(self) -> None:
         """Take the memory as it now is for how it should be."""

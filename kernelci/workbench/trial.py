@@ -2,11 +2,13 @@
 
 It answers what needs no oracle: did the call return, in the right shape and dtype, without touching anything but its
 outputs, did it write every element, and did it do the same twice. Several draws are tried together: all first calls in
-one order, then all second calls in another, so that what a kernel keeps from one call shows in the next.
+one order, then all second calls in another, so that what a kernel keeps from one call shows in the next. The calls are
+made in batches (kernelci.workbench.batch); where something goes wrong in one, they are made again one by one.
 """
 
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,22 +16,20 @@ from msgspec import Struct
 
 from kernelci.errors import Verdict
 from kernelci.reference import LAYOUTS, Case, TensorSpec
-from kernelci.workbench.arena import Plan
-from kernelci.workbench.drawn import Drawn, split
+from kernelci.workbench.arena import dtype_of
+from kernelci.workbench.batch import Called, Places, call, call_unguarded
+from kernelci.workbench.drawn import VARIED, Drawn, split
 from kernelci.workbench.location import locate
-from kernelci.workbench.narrow import is_float
 from kernelci.workbench.oracle import Truth
-from kernelci.workbench.protocol import Call, Done, TensorPlace, Value
+from kernelci.workbench.poison import bits as bits
+from kernelci.workbench.poison import poisoned as poisoned
+from kernelci.workbench.poison import repoisoned
 from kernelci.workbench.session import Session
+from kernelci.workbench.subject import Poison, Subject
 
-# 16-bit words that are NaN in fp16, bf16, fp32 and fp64 alike, whichever part of a number they fall on.
-_NAN_WORDS = torch.tensor(
-    [sign | word for sign in (0x0000, -0x8000) for word in range(0x7FF1, 0x8000)], dtype=torch.int16
-)
-_PATTERN_WORDS = 2**20  # longer stretches repeat this many random words
-# Half the calls find their slot where it was, the others in one of so many other places.
-MOVES = 64
-MOVE_BYTES = 256
+# Bytes of slots in one batch at most. On the CPU all of the arena is compared after every batch, by one core.
+BATCH_BYTES = {"cpu": 2**26, "cuda": 2**30}
+SHOWN = 8
 
 
 class Trial(Struct, frozen=True):
@@ -44,6 +44,9 @@ class Trial(Struct, frozen=True):
         return self.again is None
 
 
+Found = dict[str, Trial | Verdict]
+
+
 def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Trial:
     """Call twice and check. Raises Verdict with the reason and place of what went wrong."""
     return run_drawn(session, Drawn(case, dict(inputs), dict(outputs), Truth({}, {})))
@@ -51,30 +54,146 @@ def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mappin
 
 def run_drawn(session: Session, drawn: Drawn, config: int | None = None) -> Trial:
     """Call twice and check, autotuners pinned to a configuration if one is given. Raises Verdict."""
-    slot = _Slot(session, drawn, config)
-    return slot.second(slot.first())
-
-
-def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> dict[str, Trial | Verdict]:
-    """Try all draws together, calls interleaved in an order that the seed gives, up to the first fault."""
-    order = random.Random(seed)
-    slots = {name: _Slot(session, one) for name, one in drawn.items()}
-    session.reserve(max((slot.size for slot in slots.values()), default=0))
-    begun: dict[str, _Called] = {}
-    found: dict[str, Trial | Verdict] = {}
-    steps = [(name, True) for name in order.sample(sorted(slots), len(slots))]
-    steps += [(name, False) for name in order.sample(sorted(slots), len(slots))]
-    for name, is_first in steps:
-        try:
-            if is_first:
-                begun[name] = slots[name].first()
-            elif name in begun:
-                found[name] = slots.pop(name).second(begun.pop(name))
-        except Verdict as verdict:
-            found[name] = verdict
-            if not is_refusal(name, verdict):
-                break
+    found = _Round(session, {VARIED: Subject(drawn, config)}).found([VARIED], [VARIED])[VARIED]
+    if isinstance(found, Verdict):
+        raise found
     return found
+
+
+def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> Found:
+    """Try all draws together, calls interleaved in an order that the seed gives.
+
+    Where a batch has a fault, a fresh candidate makes the calls again one by one, up to the first fault. What goes
+    wrong only in the batch is told so: a kernel must not take anything from one call to the next.
+    """
+    if not drawn:
+        return {}
+    order = random.Random(seed)
+    subjects = {name: Subject(one) for name, one in drawn.items()}
+    firsts, seconds = (order.sample(sorted(subjects), len(subjects)) for _ in range(2))
+    together = _Round(session, subjects, BATCH_BYTES[session.arena.device.partition(":")[0]])
+    found = together.found(firsts, seconds)
+    if not together.fault or together.places.count == 1:
+        return found
+    session.renew()
+    began, fault = time.monotonic(), found[together.fault]
+    alone = _Round(session, subjects)
+    found = alone.found(firsts, seconds)
+    took_s = time.monotonic() - began
+    if not alone.fault and isinstance(fault, Verdict) and not _excused(session, fault, together.places.count, took_s):
+        found[together.fault] = _only_together(fault, together.fault, firsts)
+    return found
+
+
+def _excused(session: Session, fault: Verdict, calls: int, took_s: float) -> bool:
+    """Whether what is right one by one may fail together: calls that need much memory, or more than half their time."""
+    return fault.reason == "out-of-memory" or (fault.reason == "hang" and 2 * took_s > session.patience_s(calls))
+
+
+def _only_together(fault: Verdict, name: str, names: list[str]) -> Verdict:
+    others = [other for other in names if other != name]
+    shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
+    text = f"only when it is called together with {shown}, and not one by one: {fault.message}"
+    return Verdict(fault.reason, text, file=fault.file, line=fault.line, log=fault.log)
+
+
+class _Round:
+    """All first calls, then all second calls, in batches of so many bytes (0: one by one), up to one with a fault."""
+
+    def __init__(self, session: Session, subjects: Mapping[str, Subject], at_once: int = 0) -> None:
+        self._session = session
+        self._subjects = subjects
+        self.fault = ""
+        """The name of the draw whose fault ended it."""
+        stride = max(subject.size for subject in subjects.values())
+        count = max(1, min(len(subjects), at_once // stride))
+        needed = count * stride
+        if needed > session.arena.size and session.arena.device != "cpu":
+            needed = max(needed, at_once)  # at once: each larger arena needs a fresh candidate
+        session.reserve(needed)
+        self.places = Places(session, count, stride)
+
+    def found(self, firsts: list[str], seconds: list[str]) -> Found:
+        """What became of the draws that were tried."""
+        begun: dict[str, Called] = {}
+        found: Found = {}
+        device = self._session.arena.device
+        for names in self._batches(firsts):
+            called = self._called({name: self._subjects[name].poison(device) for name in names})
+            begun |= {name: one for name, one in called.items() if isinstance(one, Called)}
+            found |= {name: one for name, one in called.items() if isinstance(one, Verdict)}
+            if self.fault:
+                return found
+        for names in self._batches([name for name in seconds if name in begun]):
+            old = {name: begun.pop(name) for name in names}
+            called = self._called({name: _stale(one.poison) for name, one in old.items()})
+            found |= _trials(old, called)
+            self._notice(found)
+            if self.fault:
+                return found
+        return found
+
+    def _batches(self, names: list[str]) -> Iterator[list[str]]:
+        for begin in range(0, len(names), self.places.count):
+            yield names[begin : begin + self.places.count]
+
+    def _called(self, poison: dict[str, Poison]) -> dict[str, Called | Verdict]:
+        """A batch of calls in this order. The fault of no one call is the last one's."""
+        found: dict[str, Called | Verdict] = {}
+        try:
+            found = call(self._session, self.places, {name: self._subjects[name] for name in poison}, poison)
+        except Verdict as verdict:
+            found[list(poison)[-1]] = verdict
+        self._notice(found)
+        return found
+
+    def _notice(self, found: Mapping[str, object]) -> None:
+        for name, one in found.items():
+            if isinstance(one, Verdict) and not (one.reason == "raised" and self._subjects[name].placed_otherwise):
+                self.fault = self.fault or name
+
+
+def _stale(poison: Poison) -> Poison:
+    return {name: repoisoned(value) for name, value in poison.items()}
+
+
+def _trials(firsts: Mapping[str, Called], agains: Mapping[str, Called | Verdict]) -> Found:
+    """The trials of pairs of calls, by one answer from the device: was all written, and are the bits the same?"""
+    pairs = {name: (firsts[name], again) for name, again in agains.items() if isinstance(again, Called)}
+    found: Found = {name: again for name, again in agains.items() if isinstance(again, Verdict)}
+    if not pairs:
+        return found
+    flags = torch.stack(
+        [flag for first, again in pairs.values() for flag in (_kept(first, again), _alike(first, again))]
+    )
+    answers = iter(flags.tolist())
+    for name, (first, again) in pairs.items():
+        kept, alike = next(answers), next(answers)
+        unwritten = _unwritten(first, again) if kept else None
+        found[name] = unwritten or Trial(first.values, None if alike else again.values)
+    return found
+
+
+def _kept(first: Called, again: Called) -> torch.Tensor:
+    """Whether any element held its poison after both calls."""
+    return _any([(first.kept[name] & again.kept[name]).any() for name in first.kept], again)
+
+
+def _alike(first: Called, again: Called) -> torch.Tensor:
+    return ~_any([(bits(one) != bits(again.values[name])).any() for name, one in first.values.items()], again)
+
+
+def _any(flags: list[torch.Tensor], again: Called) -> torch.Tensor:
+    device = next(iter(again.values.values())).device
+    return torch.stack(flags).any() if flags else torch.zeros((), dtype=torch.bool, device=device)
+
+
+def _unwritten(first: Called, again: Called) -> Verdict | None:
+    for name, kept in first.kept.items():
+        place = locate(kept & again.kept[name])
+        if place is not None:
+            return Verdict("unwritten", f"output {name}: {place.text().replace('are bad', 'were never written')}")
+    return None
 
 
 def is_refusal(draw: str, found: Trial | Verdict) -> bool:
@@ -84,13 +203,27 @@ def is_refusal(draw: str, found: Trial | Verdict) -> bool:
 
 def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.Tensor]]:
     """The distinct outputs of `count` calls on the same inputs, by a hash of their bits on the device."""
-    slot = _Slot(session, drawn)
+    subject = Subject(drawn)
+    session.reserve(subject.size)
+    places = Places(session, 1, subject.size)
     found: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
     for _ in range(count):
-        values = slot.call(slot.poison()).values
-        key = tuple(torch.stack([digest(value) for value in values.values()]).tolist())
-        found.setdefault(key, values)
+        called = call(session, places, {"": subject}, {"": subject.poison(session.arena.device)})[""]
+        if isinstance(called, Verdict):
+            raise called
+        key = tuple(torch.stack([digest(value) for value in called.values.values()]).tolist())
+        found.setdefault(key, called.values)
     return list(found.values())
+
+
+def plainly(session: Session, drawn: Drawn) -> dict[str, torch.Tensor]:
+    """The outputs of one call on zeroed outputs, whose surroundings nobody looks at. Raises Verdict."""
+    zeros = {
+        name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=session.arena.device)
+        for name, spec in drawn.outputs.items()
+        if not spec.alias
+    }
+    return call_unguarded(session, Subject(drawn), zeros)
 
 
 def digest(values: torch.Tensor) -> torch.Tensor:
@@ -99,225 +232,3 @@ def digest(values: torch.Tensor) -> torch.Tensor:
     place = torch.arange(flat.numel(), device=flat.device, dtype=torch.int64)
     mixed = (flat + place * 0x5851F42D4C957F2D) * 0x14057B7EF767814F
     return ((mixed ^ (mixed >> 29)) * 0x2545F4914F6CDD1D).sum()
-
-
-class _Called(Struct, frozen=True):
-    """The outputs after a call, and where they still held the poison."""
-
-    values: dict[str, torch.Tensor]
-    kept: dict[str, torch.Tensor]
-    poison: dict[str, torch.Tensor]
-
-
-class _Slot:
-    """A slot of the arena for one case: fills it, calls, and checks what must not have changed."""
-
-    def __init__(self, session: Session, drawn: Drawn, config: int | None = None) -> None:
-        self._session = session
-        self._config = config
-        self._drawn = drawn
-        self._inputs = {name: value for name, value in drawn.inputs.items() if isinstance(value, torch.Tensor)}
-        self._outputs = drawn.outputs
-        self._specs = {name: _spec(value) for name, value in self._inputs.items()} | drawn.outputs
-        self._device = session.arena.device
-        self._image: torch.Tensor | None = None
-        # Reserved whole from the start: an arena that grows needs a fresh candidate, which remembers nothing.
-        self.size = Plan(self._specs, MOVES * MOVE_BYTES, drawn.layouts).end
-
-    def first(self) -> _Called:
-        """The first call, on outputs that hold NaN of many patterns."""
-        return self.call(self.poison())
-
-    def second(self, first: _Called) -> Trial:
-        """The second call, on plausible stale values; the trial. Raises Verdict("unwritten")."""
-        again = self.call({name: repoisoned(value) for name, value in first.poison.items()})
-        _check_written(first, again)
-        same = torch.stack([(bits(first.values[name]) == bits(again.values[name])).all() for name in self._outputs])
-        return Trial(first.values, None if bool(same.all()) else again.values)
-
-    def poison(self) -> dict[str, torch.Tensor]:
-        """New poison for every output that has memory of its own."""
-        return {name: poisoned(spec, self._device) for name, spec in self._outputs.items() if not spec.alias}
-
-    def call(self, poison: dict[str, torch.Tensor]) -> _Called:
-        """Fill a slot somewhere in the arena; call; check what lies around the outputs. Raises Verdict."""
-        plan = Plan(self._specs, random.choice((0, random.randrange(MOVES))) * MOVE_BYTES, self._drawn.layouts)
-        self._session.reserve(self.size)
-        arena = self._session.arena
-        arena.raw(plan.base, plan.end).copy_(self._filled(plan))
-        for name, value in poison.items():
-            _put(arena.view(plan.places[name]), value)
-        arena.remember(plan.base, plan.end)
-        self._settle()
-        done = self._session.call(_message(self._drawn, plan, self._config))
-        _check_returned(done, self._session.parameters, self._outputs)
-        self._check_untouched(plan)
-        values = {name: _copied(arena.view(plan.places[name])) for name in self._outputs}
-        kept = {name: bits(values[name]) == bits(value) for name, value in poison.items()}
-        return _Called(values, kept, poison)
-
-    def _filled(self, plan: Plan) -> torch.Tensor:
-        """The bytes of the slot: inputs, and random words that read as NaN everywhere else."""
-        if self._image is None or self._image.numel() != plan.bytes:
-            self._image = nan_words(plan.bytes, self._device).view(torch.uint8)
-            for name, value in self._inputs.items():
-                _put(_within(self._image, plan, plan.places[name]), value)
-        return self._image
-
-    def _settle(self) -> None:
-        if self._device != "cpu":
-            torch.cuda.synchronize()
-
-    def _check_untouched(self, plan: Plan) -> None:
-        """All bytes of the arena but those of the outputs are as they were: one answer from the device."""
-        arena = self._session.arena
-        touched = [arena.touched(*span) for span in _spans(plan, self._changeable(), arena.size)]
-        changed = bool(torch.stack(touched).any())
-        arena.remember(plan.base, plan.end)
-        if changed:
-            self._check_guards(plan)
-            self._check_inputs(plan)
-            arena.forget()
-            raise Verdict("out-of-bounds", "bytes far from every tensor were overwritten")
-
-    def _changeable(self) -> set[str]:
-        """Names of what a kernel may write to."""
-        return {*self._outputs, *self._drawn.mutates, *(spec.alias for spec in self._outputs.values())}
-
-    def _check_guards(self, plan: Plan) -> None:
-        for name, (before, after) in plan.guards.items():
-            for side, (begin, end) in (("before", before), ("after", after)):
-                expected = self._filled(plan)[begin - plan.base : end - plan.base]
-                changed = self._session.arena.raw(begin, end) != expected
-                if bool(changed.any()):
-                    hits = changed.nonzero().reshape(-1)
-                    gap = end - begin - int(hits[-1]) if side == "before" else int(hits[0])
-                    raise Verdict(
-                        "out-of-bounds",
-                        f"{len(hits)} bytes {side} {name} were overwritten, the nearest {gap} bytes away from it",
-                    )
-
-    def _check_inputs(self, plan: Plan) -> None:
-        for name, value in self._inputs.items():
-            if name in self._changeable():
-                continue
-            changed = bits(self._session.arena.view(plan.places[name])) != bits(value)
-            place = locate(changed)
-            if place is not None:
-                raise Verdict("input-changed", f"input {name}: {place.text()}")
-        padded = [name for name in self._inputs if name in self._drawn.layouts]
-        if padded and self._changed_within(plan):
-            raise Verdict(
-                "out-of-bounds", f"bytes between the elements of {', '.join(padded)} (the padding) were overwritten"
-            )
-
-    def _changed_within(self, plan: Plan) -> bool:
-        image, spans = self._filled(plan), _spans(plan, self._changeable(), plan.end, plan.base)
-        return any(
-            not torch.equal(self._session.arena.raw(*span), image[span[0] - plan.base : span[1] - plan.base])
-            for span in spans
-        )
-
-
-def _put(target: torch.Tensor, values: torch.Tensor) -> None:
-    """Copy values, bit by bit where torch can't copy the type, and once where one entry stands for all."""
-    if target.dim() and target.stride(0) == 0 and target.shape[0] > 1:
-        target, values = target[:1], values[:1]
-    if target.dtype.itemsize == 1:
-        target, values = target.view(torch.uint8), values.contiguous().view(torch.uint8)
-    target.copy_(values)
-
-
-def _copied(values: torch.Tensor) -> torch.Tensor:
-    if values.dtype.itemsize == 1:
-        return values.view(torch.uint8).clone().view(values.dtype)
-    return values.clone()
-
-
-def _within(image: torch.Tensor, plan: Plan, place: TensorPlace) -> torch.Tensor:
-    """The tensor at a place, as the image of the slot holds it."""
-    dtype = getattr(torch, place.dtype)
-    as_bytes = dtype if dtype.itemsize > 1 else torch.uint8
-    whole = image.view(as_bytes).as_strided(place.shape, place.strides, (place.offset - plan.base) // dtype.itemsize)
-    return whole if dtype.itemsize > 1 else whole.view(dtype)
-
-
-def _spans(plan: Plan, changeable: set[str], end: int, base: int = 0) -> list[tuple[int, int]]:
-    """The stretches of [base, end) between the tensors that may change."""
-    holes = sorted({(before[1], after[0]) for name, (before, after) in plan.guards.items() if name in changeable})
-    begins = [base, *(last for _, last in holes)]
-    ends = [*(begin for begin, _ in holes), end]
-    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if end > begin]
-
-
-def nan_words(size: int, device: str) -> torch.Tensor:
-    """At least `size` bytes of random 16-bit words that read as NaN in every float dtype, as int16."""
-    count = size // 2
-    choice = torch.randint(len(_NAN_WORDS), (min(count, _PATTERN_WORDS),), device=device)
-    words = _NAN_WORDS.to(device)[choice]
-    return words if count <= _PATTERN_WORDS else words.repeat(-(-count // _PATTERN_WORDS))[:count]
-
-
-def poisoned(spec: TensorSpec, device: str) -> torch.Tensor:
-    """What an output holds before the first call: NaN of many patterns; integers: random bits."""
-    dtype = getattr(torch, spec.dtype)
-    if dtype == torch.bool:
-        return torch.rand(spec.shape, device=device) < 0.5
-    size = spec.elements * dtype.itemsize
-    if is_float(dtype):
-        words = nan_words(size + size % 2, device)
-        return words.view(torch.uint8)[:size].view(dtype).view(spec.shape)
-    return torch.randint(256, (size,), device=device, dtype=torch.uint8).view(dtype).view(spec.shape)
-
-
-def repoisoned(poison: torch.Tensor) -> torch.Tensor:
-    """What it holds before the second: plausible stale values; integers: all bits flipped, so none is both."""
-    if poison.is_floating_point() and poison.dtype.itemsize > 1:
-        return torch.randn(poison.shape, device=poison.device).to(poison.dtype)
-    if poison.dtype == torch.bool:
-        return ~poison
-    flipped = ~poison.reshape(-1).view(torch.uint8)
-    return flipped.view(poison.dtype).view(poison.shape)
-
-
-def bits(values: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's elements as integers of the same width."""
-    if values.numel() == 0:
-        return values.reshape(-1).to(torch.uint8)
-    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return values.contiguous().view(sizes[values.dtype.itemsize])
-
-
-def _check_written(first: _Called, again: _Called) -> None:
-    """No element held its poison after both calls."""
-    both = {name: first.kept[name] & again.kept[name] for name in first.kept}
-    if not both or not bool(torch.stack([kept.any() for kept in both.values()]).any()):
-        return
-    for name, kept in both.items():
-        place = locate(kept)
-        if place is not None:
-            raise Verdict("unwritten", f"output {name}: {place.text().replace('are bad', 'were never written')}")
-
-
-def _check_returned(done: Done, parameters: tuple[str, ...], outputs: Mapping[str, TensorSpec]) -> None:
-    own = {name: spec for name, spec in outputs.items() if not spec.alias}
-    if all(name in parameters for name in own):
-        return
-    for name, spec in own.items():
-        got = done.returned.get(name)
-        if got is None:
-            raise Verdict("not-returned", f"the entry returned no torch.Tensor for {name}")
-        if got.shape != spec.shape:
-            raise Verdict("shape", f"{name} has shape {got.shape}, and {spec.shape} is declared")
-        if got.dtype != spec.dtype:
-            raise Verdict("dtype", f"{name} has dtype {got.dtype}, and {spec.dtype} is declared")
-
-
-def _spec(value: torch.Tensor) -> TensorSpec:
-    return TensorSpec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
-
-
-def _message(drawn: Drawn, plan: Plan, config: int | None) -> Call:
-    arguments: dict[str, Value] = {name: plan.places.get(name, value) for name, value in drawn.inputs.items()}
-    places: dict[str, TensorPlace] = {name: plan.places[name] for name, spec in drawn.outputs.items() if not spec.alias}
-    return Call(dict(drawn.case.values), arguments, places, config)
