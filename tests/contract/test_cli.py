@@ -194,7 +194,10 @@ def waits(referee):
 """
 
 
-def test_an_interrupt_leaves_nothing_of_the_base(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing_of_the_base(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, how: signal.Signals
+) -> None:
     (project / "rungs").mkdir()
     (project / "rungs" / "waits.py").write_text(WAITS)
     _committed(project)
@@ -205,7 +208,7 @@ def test_an_interrupt_leaves_nothing_of_the_base(project: Path, tmp_path_factory
     try:
         _wait_until((out / "begun").exists)
         assert 1 == len(list(temporary.glob("kernelci-base-*")))
-        started.send_signal(signal.SIGINT)
+        started.send_signal(how)
         _wait_until(lambda: not list(temporary.glob("kernelci-base-*")))
     finally:
         (out / "stop").touch()
