@@ -1,0 +1,361 @@
+"""The benchmark rung: rows from what was measured, whether there are enough blocks, and a whole run on the CPU."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kernelci import basing, catalog, config, ladder, stats
+from kernelci.config import Config
+from kernelci.errors import Verdict
+from kernelci.model import Finding, Row, Unit
+from kernelci.model import Verdict as Answer
+from kernelci.reasons import Outcome
+from kernelci.referee import KernelReferee
+from kernelci.reference import Case, Reference, load
+from kernelci.rungs import Findings, benchmark
+from kernelci.workbench import baselines, duel, timing
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.clock import Overhead, Window
+from kernelci.workbench.contest import Block, Course
+from kernelci.workbench.duel import Measured
+from kernelci.workbench.ledger import Account
+
+COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
+CALIBRATION = Calibration(4e12, COST, {"bfloat16": 8e14, "float32": 4e14}, 5e12, {"float32": 1e15}, 2**12)
+CALLS, NS = 1000, 20_000.0
+REFERENCE = """
+from kernelci.reference import bench, check, like
+def cases():
+    yield check(rows=2, cols=5, dtype="float32")
+    yield bench("a few", rows=3, cols=17, dtype="float32")
+    yield bench("more", rows=5, cols=17, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return x + 1
+def cost(case):
+    return case.rows * case.cols
+"""
+KERNEL = """# /// script
+# dependencies = []
+# [tool.kernelci]
+# reference = "add"
+# backend = "triton"
+# entry = "f"
+# targets = ["sm_80"]
+# ///
+import torch
+def f(x, y):
+    torch.add(x, 1, out=y)
+"""
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> Reference:
+    """Adds one."""
+    path = tmp_path / "add.py"
+    path.write_text(REFERENCE, encoding="utf-8")
+    return load(path)
+
+
+@pytest.fixture
+def referee(reference: Reference) -> Any:
+    """What a referee has to have for a row."""
+
+    def finding(verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        return Finding(verdict.reason, verdict.message, reproduce=f"--rungs {rung}")
+
+    return SimpleNamespace(
+        reference=reference, finding=finding, config=Config(), kernel=SimpleNamespace(name="add/plain")
+    )
+
+
+def _windows(ns: float, device: float = 1.0, count: int = 2) -> list[Window]:
+    return [Window(CALLS, COST.ns + CALLS * ns, COST.device_ns + CALLS * ns * device)] * count
+
+
+def _pairs(ratio: float = 1.0, blocks: int = 12, noise: float = 0.0005) -> list[Block]:
+    draw = random.Random(1)
+    names = ("base", "head", "base'")
+    return [
+        Block(
+            {
+                name: _windows((ratio if name == "head" else 1) * NS * draw.uniform(1 - noise, 1 + noise))
+                for name in names
+            }
+        )
+        for _ in range(blocks)
+    ]
+
+
+def _alone(ns: float = NS, device: float = 1.0) -> list[Block]:
+    return [Block({"head": _windows(ns, device)}) for _ in range(3)]
+
+
+def _one(reference: Reference, blocks: Sequence[Block], **more: Any) -> Measured:
+    bank: Any = None
+    course = Course(bank, {"full": CALLS}, **more.pop("course", {}))
+    return Measured(reference.cases()[1], course, list(blocks), **more)
+
+
+def _row(referee: Any, blocks: Sequence[Block], inherited: bool = False, **more: Any) -> Row:
+    return benchmark._row(referee, _one(referee.reference, blocks, **more), CALIBRATION, inherited)
+
+
+def _tags(row: Row) -> set[str]:
+    return {metric.tag for metric in row.metrics}
+
+
+ALONE = {"time", "bandwidth", "flops", "of_ceiling"}
+COMPARED = {"time_base", "time_head", "delta", "noise", "p", "blocks"}
+END_TO_END = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end"}
+
+
+def test_row_of_head_alone(referee: Any) -> None:
+    row = _row(referee, _alone())
+    assert (Outcome.PASSED, "3x17-fp32", ALONE) == (row.outcome, row.case, _tags(row))
+
+
+def test_row_of_a_comparison(referee: Any) -> None:
+    row = _row(referee, _pairs())
+    assert (Outcome.PASSED, ALONE | COMPARED | END_TO_END, Answer.NONE) == (row.outcome, _tags(row), row.verdict)
+
+
+def test_times_of_both_sides(referee: Any) -> None:
+    found = {metric.tag: metric for metric in _row(referee, _pairs(1.1, noise=0.0)).metrics}
+    assert [(Unit.NANOSECONDS, pytest.approx(NS)), (Unit.NANOSECONDS, pytest.approx(1.1 * NS))] == [
+        (found[tag].unit, found[tag].value) for tag in ("time_base", "time_head")
+    ]
+
+
+def test_same_machine_code_is_the_same(referee: Any) -> None:
+    row = _row(referee, _alone(), inherited=True)
+    assert (Answer.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
+
+
+def test_same_machine_code_that_fails_is_not_the_same(referee: Any) -> None:
+    row = _row(referee, _alone(), inherited=True, head_fault=Verdict("raised", "no"))
+    assert (Outcome.FAILED, Answer.NONE) == (row.outcome, row.verdict)
+
+
+FAULTS = [
+    ("wrong-while-timed", Outcome.FAILED),
+    ("raised", Outcome.FAILED),
+    ("hang", Outcome.FAILED),
+    ("base-disturbed", Outcome.INVALID),
+    ("clocks-disagree", Outcome.INVALID),
+]
+
+
+@pytest.mark.parametrize(("reason", "outcome"), FAULTS)
+def test_a_fault_of_head_is_the_rows(referee: Any, reason: str, outcome: Outcome) -> None:
+    row = _row(referee, _pairs(), head_fault=Verdict(reason, "why"))
+    assert row.finding is not None
+    assert (outcome, reason, "why", "--rungs benchmark") == (
+        row.outcome, row.finding.reason, row.finding.message, row.finding.reproduce
+    )  # fmt: skip
+
+
+def test_a_fault_of_base_is_a_note(referee: Any) -> None:
+    row = _row(referee, _alone(), base_fault=Verdict("raised", "ValueError: no"))
+    assert (Outcome.PASSED, ["no comparison: base ends as raised: ValueError: no"]) == (row.outcome, [*row.notes[1:]])
+
+
+def test_a_base_that_can_not_be_trusted_makes_the_row_invalid(referee: Any) -> None:
+    blocks = _pairs()
+    for block in blocks:
+        block.windows["base"] = _windows(NS, device=0.5)
+    row = _row(referee, blocks)
+    assert row.finding is not None
+    assert (Outcome.INVALID, "clocks-disagree", True) == (
+        row.outcome, row.finding.reason, row.finding.message.startswith("of base: ")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason"),
+    [
+        (_alone(device=0.5), "clocks-disagree"),
+        (_alone(ns=1e-5), "impossible-time"),
+        ([], "not-measured"),
+        ([*_alone(), *[Block({"head": _windows(NS)}, noisy=True)] * 9], "not-quiet"),
+        ([*_alone(), Block({"head.solo": [Window(1, 9e7, 9e7)]})], "short-windows"),
+    ],
+)
+def test_what_makes_a_row_invalid(referee: Any, blocks: list[Block], reason: str) -> None:
+    row = _row(referee, blocks)
+    assert (Outcome.INVALID, reason) == (row.outcome, row.finding.reason if row.finding else "")
+
+
+LEDGER = [
+    ("library-call", "impossible-time", "library-call"),
+    ("ledger-count", "impossible-time", "impossible-time"),
+    ("ledger-count", "", "ledger-count"),
+]
+
+
+@pytest.mark.parametrize(("ledger", "clock", "reason"), LEDGER)
+def test_which_finding_comes_first(referee: Any, ledger: str, clock: str, reason: str) -> None:
+    account = Account(findings=(Finding(ledger, "by the ledger"),))
+    row = _row(referee, _alone(ns=1e-5 if clock else NS), account=account)
+    assert reason == (row.finding.reason if row.finding else "")
+
+
+def test_blocks_that_do_not_count_are_counted_and_named(referee: Any) -> None:
+    dropped = Block({"head": _windows(9 * NS)}, dropped="thermal throttle")
+    row = _row(referee, [*_alone(), dropped, dropped])
+    found = {metric.tag: metric.value for metric in row.metrics}
+    assert (2, True, NS) == (found["dropped"], "block dropped: thermal throttle" in row.notes, found["time"])
+
+
+def _notes(referee: Any, blocks: Sequence[Block], **course: Any) -> list[str]:
+    return [*_row(referee, blocks, course=course).notes]
+
+
+def test_notes_of_a_row(referee: Any) -> None:
+    assert ["1000 calls a window, 3 blocks"] == _notes(referee, _alone())
+
+
+def test_note_of_an_eager_row(referee: Any) -> None:
+    assert "eager: it can't be captured in a CUDA graph: head: no" in _notes(
+        referee, _alone(), mode="eager", why_eager="head: no"
+    )
+
+
+def test_note_of_a_copy_in_the_time(referee: Any) -> None:
+    assert any(
+        note.startswith(benchmark.COPIED) for note in _notes(referee, _alone(), copied={"head": "too little memory"})
+    )
+
+
+def test_note_of_a_time_by_one_clock(referee: Any) -> None:
+    blocks = [Block({"head": [Window(CALLS, COST.ns + CALLS * NS, 0.0)]})]
+    assert "by the referee's clock alone" in _notes(referee, blocks)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "enough"),
+    [
+        (_pairs(1.0), True),
+        (_pairs(1.05), True),
+        (_pairs(0.9), True),
+        (_pairs(1.05, blocks=4), False),
+        (_pairs(1.0, blocks=4), True),
+        (_pairs(1.004, noise=0.02), False),
+        (_pairs(1.0, blocks=1), False),
+    ],
+    ids=["same", "slower", "faster", "slower, too early", "same at once", "noise", "one block"],
+)
+def test_whether_there_are_enough_blocks(referee: Any, blocks: list[Block], enough: bool) -> None:
+    assert enough == benchmark._enough(referee)([_one(referee.reference, blocks)], COST)
+
+
+def test_one_open_row_needs_more_blocks_of_all(referee: Any) -> None:
+    group = [_one(referee.reference, blocks) for blocks in (_pairs(), _pairs(1.004, noise=0.02))]
+    assert not benchmark._enough(referee)(group, COST)
+
+
+@pytest.mark.parametrize("fault", ["head_fault", "base_fault"])
+def test_a_row_with_a_fault_needs_no_more_blocks(referee: Any, fault: str) -> None:
+    one = _one(referee.reference, _pairs(1.004, noise=0.02), **{fault: Verdict("raised", "no")})
+    assert benchmark._enough(referee)([one], COST)
+
+
+def test_more_blocks_do_not_help_where_the_clocks_disagree(referee: Any) -> None:
+    blocks = _pairs(1.004, noise=0.02)
+    for block in blocks:
+        block.windows["head"] = _windows(NS, device=0.5)
+    assert benchmark._enough(referee)([_one(referee.reference, blocks)], COST)
+
+
+def test_ceilings() -> None:
+    found = {metric.tag: (metric.value, metric.unit) for metric in benchmark._ceilings(CALIBRATION)}
+    assert {
+        "copy": (4e12, Unit.BYTES_PER_SECOND),
+        "matmul:bfloat16": (8e14, Unit.FLOP_PER_SECOND),
+        "matmul:float32": (4e14, Unit.FLOP_PER_SECOND),
+        "overhead": (30_000.0, Unit.NANOSECONDS),
+        "empty": (1_000.0, Unit.NANOSECONDS),
+    } == found
+
+
+class OnTheCpu(KernelReferee):
+    """A referee that times bench cases without a GPU."""
+
+    def cases(self) -> tuple[Case, ...]:
+        return self.reference.cases()
+
+
+def _project(root: Path, kernel: str) -> catalog.Catalog:
+    for place, text in (("references/add.py", REFERENCE), ("kernels/add/plain.py", kernel)):
+        (root / place).parent.mkdir(parents=True)
+        (root / place).write_text(text, encoding="utf-8")
+    return catalog.scan(root, config.load(root, {}, {}))
+
+
+def _run(folder: Path, head: str, base: str | None = None) -> Findings:
+    """The whole rung on the CPU."""
+    options = config.load(folder, {}, {"cache": str(folder / "cache")})
+    found = _project(folder / "head", head)
+    other = None if base is None else basing.Base("main", _project(folder / "base", base), options)
+    plan = ladder.Plan(found.kernels, folder / "out", base=other)
+    with ladder.opened(found, options, plan) as court:
+        court.calibration = replace(CALIBRATION, overhead=Overhead(1e5, 0.9e5, 1.1e5, 1e5, spread=1e9))
+        referee = OnTheCpu(found.kernels[0], court, ())
+        if referee.base is not None:
+            referee.base = OnTheCpu(referee.base.kernel, court, (), "base")
+        try:
+            return benchmark.benchmark(referee)
+        finally:
+            referee.forget()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block, windows of ten calls, and no compiled baseline. A busy machine is no disturbance, and not noisy."""
+    monkeypatch.setattr(timing, "WINDOW_NS", 1e6)
+    monkeypatch.setattr(stats, "LOOKS", stats.Looks(at=(1,), deciding=1))
+    monkeypatch.setattr(duel, "BLOCKS_ALONE", 1)
+    monkeypatch.setattr(duel, "DISTURBED", float("inf"))
+    monkeypatch.setattr("kernelci.workbench.contest.QUIET_NS", float("inf"))
+    monkeypatch.setattr("kernelci.workbench.duel.beside", lambda probed, cost: cost)
+    monkeypatch.setattr(baselines, "names", lambda reference: ("eager",))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_run(tmp_path: Path) -> None:
+    found = _run(tmp_path, KERNEL)
+    said = [any(start in note for note in found.notes) for start in ("no ledger", "seconds: setting up")]
+    rows = [(row.case, "time_eager" in _tags(row)) for row in found.rows]
+    assert ([("3x17-fp32", True), ("5x17-fp32", True)], [True, True]) == (rows, said)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_run_against_a_base(tmp_path: Path) -> None:
+    found = _run(tmp_path, KERNEL, KERNEL.replace("x, 1,", "1, x,"))
+    assert [{"time", "delta", "p", "blocks", "time_base"}] * 2 == [
+        {"time", "delta", "p", "blocks", "time_base"} & _tags(row) for row in found.rows
+    ]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_run_of_a_kernel_that_is_wrong_when_timed(tmp_path: Path) -> None:
+    text = KERNEL.replace("x, 1,", "x, 1 if x.shape[0] == 3 else 2,")
+    right, wrong = _run(tmp_path, text, KERNEL).rows
+    assert (Outcome.PASSED, Outcome.FAILED, "wrong-while-timed") == (
+        right.outcome, wrong.outcome, wrong.finding.reason if wrong.finding else ""
+    )  # fmt: skip
+
+
+def test_no_bench_cases(referee: Any, reference: Reference) -> None:
+    referee.cases = lambda: tuple(case for case in reference.cases() if case.kind == "check")
+    with pytest.raises(Verdict) as caught:
+        benchmark.benchmark(referee)
+    assert "no-bench-cases" == caught.value.reason
