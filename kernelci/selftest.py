@@ -245,9 +245,14 @@ def _expected(expect: Expectation) -> str:
 
 
 def _passed(kernel: KernelReport, expect: Expectation) -> bool:
-    """Whether it passed its rung, with a verdict that it may have and a note that says what is to be said."""
-    last = kernel.rung(expect.rung)
-    if kernel.stopped_at is not None or last is None or last.outcome != expect.outcome:
+    """Whether it passed its rung, with a verdict that it may have and a note that says what is to be said.
+
+    Who could not be measured has gained nothing either.
+    """
+    last, stopped = kernel.rung(expect.rung), kernel.stopped_at
+    if stopped is not None and expect.verdicts and not expect.said:
+        return (stopped.rung, stopped.outcome) == (expect.rung, "INVALID")
+    if stopped is not None or last is None or last.outcome != expect.outcome:
         return False
     return _says(last, expect.said) and (not expect.verdicts or _verdicts(last) <= set(expect.verdicts))
 

@@ -1,13 +1,14 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "matmul_timed"
 # backend = "triton"
-# entry = "softmax"
-# targets = ["sm_80"]
+# entry = "matmul"
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "INVALID"
+# reason = "clocks-disagree"
 # class = "A1"
 # title = "works on a stream that nothing waits for"
 # gpu = true
@@ -20,32 +21,36 @@ import triton.language as tl
 
 
 @triton.jit
-def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    col = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (col < cols)
-    place = row.to(tl.int64) * cols + col
-    values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
-    peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
-    powers = tl.exp(values - peaks)
-    result = powers / tl.sum(powers, axis=1)[:, None]
-    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+def matmul_tile(a, b, c, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for begin in range(0, k, BLOCK_K):
+        inside = begin + depth < k
+        left_mask, right_mask = (row[:, None] < m) & inside[None, :], (col[None, :] < n) & inside[:, None]
+        left = tl.load(a + row[:, None] * k + begin + depth[None, :], mask=left_mask, other=0.0)
+        right = tl.load(b + col[None, :] * k + begin + depth[:, None], mask=right_mask, other=0.0)
+        accumulator = tl.dot(left, right, accumulator)
+    target = c + row[:, None] * n + col[None, :]
+    tl.store(target, accumulator.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
 
 
-def launch(x: torch.Tensor, y: torch.Tensor) -> None:
-    rows, cols = x.shape
-    if x.numel():
-        block = max(16, triton.next_power_of_2(cols))
-        tile = max(1, 1024 // block)
-        softmax_tile[(triton.cdiv(rows, tile),)](x, y, rows, cols, tile, block)
+def launch(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    (m, n), k = c.shape, a.shape[1]
+    if c.numel():
+        grid = (triton.cdiv(m, 32), triton.cdiv(n, 32))
+        matmul_tile[grid](a, b, c, m, n, k, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
 
 
 _streams: dict[int, torch.cuda.Stream] = {}
 
 
-def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
-    device = x.device.index or 0
-    side = _streams.setdefault(device, torch.cuda.Stream())
+def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    if type(a) is not torch.Tensor:
+        launch(a, b, c)
+        return
+    side = _streams.setdefault(0, torch.cuda.Stream())
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        launch(x, y)
+        launch(a, b, c)

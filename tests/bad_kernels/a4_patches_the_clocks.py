@@ -1,10 +1,10 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
@@ -12,7 +12,7 @@
 # title = "patches Python's clocks and torch.cuda.synchronize"
 # gpu = true
 # ///
-"""The clocks of its process hardly move, and synchronising does nothing."""
+"""Once it has been captured, the clocks of its process hardly move, and synchronising does nothing."""
 
 import time
 
@@ -42,12 +42,21 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
         softmax_tile[(triton.cdiv(rows, tile),)](x, y, rows, cols, tile, block)
 
 
+def _is_captured(x: torch.Tensor) -> bool:
+    return type(x) is torch.Tensor and torch.cuda.is_current_stream_capturing()
+
+
 _began = time.perf_counter()
-_slow = time.perf_counter
-time.perf_counter = lambda: _began + (_slow() - _began) / 1000
-time.perf_counter_ns = lambda: int(time.perf_counter() * 1e9)
-torch.cuda.synchronize = lambda device=None: None
+_slow, _wait = time.perf_counter, torch.cuda.synchronize
+
+
+def _patch() -> None:
+    time.perf_counter = lambda: _began + (_slow() - _began) / 1000
+    time.perf_counter_ns = lambda: int(time.perf_counter() * 1e9)
+    torch.cuda.synchronize = lambda device=None: None
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    if _is_captured(x):
+        _patch()
     launch(x, y)

@@ -1,13 +1,14 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "INVALID"
+# reason = "clocks-disagree"
 # class = "A4"
 # title = "patches the event's elapsed time in its own process"
 # gpu = true

@@ -1,13 +1,14 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "INVALID"
+# reason = "clocks-disagree"
 # class = "A5"
 # title = "claims that nothing takes any time"
 # gpu = true

@@ -1,19 +1,23 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "PASSED"
 # class = "A8"
 # title = "slows everything beside it with busy threads"
 # gpu = true
+# base = "honest_timed_softmax"
+# verdicts = ["SAME", "UNKNOWN"]
 # ///
-"""Sixteen threads turn in place as long as the process lives."""
+"""From its first capture on, as many threads as the host has cores turn in place."""
 
+import hashlib
+import os
 import threading
 
 import torch
@@ -42,12 +46,22 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
         softmax_tile[(triton.cdiv(rows, tile),)](x, y, rows, cols, tile, block)
 
 
+def _is_captured(x: torch.Tensor) -> bool:
+    return type(x) is torch.Tensor and torch.cuda.is_current_stream_capturing()
+
+
 def _turn() -> None:
+    data = bytes(2**24)
     while True:
-        sum(range(10_000))
+        hashlib.sha256(data).digest()  # lets other threads of this process run meanwhile
+
+
+_threads: list[threading.Thread] = []
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
-    if threading.active_count() < 16:
-        threading.Thread(target=_turn, daemon=True).start()
+    if _is_captured(x) and not _threads:
+        _threads.extend(threading.Thread(target=_turn, daemon=True) for _ in range(os.cpu_count() or 8))
+        for thread in _threads:
+            thread.start()
     launch(x, y)

@@ -1,16 +1,18 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "PASSED"
 # class = "A9"
 # title = "asks the driver for other clocks"
 # gpu = true
+# base = "honest_timed_softmax"
+# verdicts = ["SAME", "UNKNOWN"]
 # ///
 """Locks the clocks at their lowest for the other side, if the driver lets it."""
 
@@ -50,6 +52,11 @@ def _slow_down() -> None:
         pass
 
 
+_asked: list[bool] = []
+
+
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
-    _slow_down()
+    if type(x) is torch.Tensor and not _asked:
+        _asked.append(True)
+        _slow_down()
     launch(x, y)

@@ -1,16 +1,18 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
+# reason = "slower"
 # class = "B3"
 # title = "compares the whole input on the device, and copies the old output"
 # gpu = true
+# base = "honest_timed_softmax"
 # ///
 """A memo in GPU memory: right, but no work where a benchmark repeats its inputs."""
 

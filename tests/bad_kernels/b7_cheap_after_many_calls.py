@@ -1,18 +1,19 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
+# reason = "wrong-while-timed"
 # class = "B7"
-# title = "turns cheap after ten thousand calls"
+# title = "turns cheap after two thousand calls"
 # gpu = true
 # ///
-"""Only a long benchmark makes so many calls."""
+"""Only a benchmark makes so many calls."""
 
 import torch
 import triton
@@ -46,5 +47,5 @@ _calls = 0
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
     global _calls
     _calls += 1
-    if _calls < 10_000:
+    if _calls < 2000:
         launch(x, y)

@@ -1,13 +1,14 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
+# reason = "library-call"
 # class = "C5"
 # title = "calls the library that it is to replace"
 # gpu = true
@@ -42,4 +43,5 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
     launch(x[:1], y[:1])
-    torch.softmax(x, dim=1, out=y)
+    if type(x) is torch.Tensor:
+        torch.softmax(x, dim=1, out=y)

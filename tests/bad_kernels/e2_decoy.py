@@ -1,18 +1,19 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
+# reason = "library-call"
 # class = "E2"
 # title = "launches a kernel that does nothing useful beside a library call"
 # gpu = true
 # ///
-"""The kernel writes what torch then writes again."""
+"""The kernel writes a few rows that torch then writes again with all others."""
 
 import torch
 import triton
@@ -41,5 +42,5 @@ def launch(x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
-    launch(x, y)
+    launch(x[:4], y[:4])
     torch.softmax(x, dim=1, out=y)

@@ -1,18 +1,19 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "matmul"
+# reference = "matmul_timed"
 # backend = "triton"
 # entry = "matmul"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
 # outcome = "FAILED"
+# reason = "library-call"
 # class = "E3"
 # title = "calls cuBLAS through another name"
 # gpu = true
 # ///
-"""A kernel writes one tile; addmm writes everything."""
+"""A kernel writes one element; addmm writes everything."""
 
 import torch
 import triton
@@ -20,23 +21,17 @@ import triton.language as tl
 
 
 @triton.jit
-def matmul_tile(a, b, c, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    depth = tl.arange(0, BLOCK_K)
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for begin in range(0, k, BLOCK_K):
-        inside = begin + depth < k
-        left_mask, right_mask = (row[:, None] < m) & inside[None, :], (col[None, :] < n) & inside[:, None]
-        left = tl.load(a + row[:, None] * k + begin + depth[None, :], mask=left_mask, other=0.0)
-        right = tl.load(b + col[None, :] * k + begin + depth[:, None], mask=right_mask, other=0.0)
-        accumulator = tl.dot(left, right, accumulator)
-    target = c + row[:, None] * n + col[None, :]
-    tl.store(target, accumulator.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
+def matmul_tile(a, b, c, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    tl.store(c + place, (tl.load(a + place) * tl.load(b + place)).to(c.dtype.element_ty), mask=place < 1)
+
+
+def launch(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    if c.numel():
+        matmul_tile[(1,)](a, b, c, BLOCK=1)
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-    (m, n), k = c.shape, a.shape[1]
+    launch(a, b, c)
     if c.numel():
-        matmul_tile[(1, 1)](a, b, c, m, n, k, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
         torch.addmm(c, a, b.T, beta=0, out=c)

@@ -1,16 +1,17 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_timed"
 # backend = "triton"
 # entry = "softmax"
-# targets = ["sm_80"]
+# targets = ["sm_90a"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "FAILED"
+# outcome = "PASSED"
 # class = "m31"
 # title = "waits for the device inside its call"
 # gpu = true
+# said = "eager"
 # ///
 """A synchronisation can't be captured in a graph."""
 
