@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import Verdict
-from kernelci.workbench.clock import Overhead, Window, check_line, check_possible, overhead, time_of
+from kernelci.workbench.clock import Overhead, Window, beside, check_line, check_possible, overhead, time_of
 
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
 CALLS = 1000
@@ -159,3 +159,32 @@ def test_events_never_move_a_time_out_of_the_referees_reach(ns: float, calls: in
         return
     room = (COST.high - COST.low) / 2 / calls + 0.0051 * ns
     assert abs(found.ns - ns) <= room
+
+
+def _probe(gap: float, device: float = 20e6) -> Window:
+    return Window(1, device + gap, device and device + COST.device_ns)
+
+
+def test_the_probe_tells_what_a_window_costs_beside_the_kernel() -> None:
+    found = beside([_probe(500_000.0 + COST.device_ns + extra) for extra in (0.0, 100.0, 200.0)], COST)
+    assert (pytest.approx(505_100.0), pytest.approx(505_000.0), pytest.approx(505_200.0), pytest.approx(100.0)) == (
+        found.ns, found.low, found.high, found.spread
+    )  # fmt: skip
+
+
+def test_by_the_probes_overhead_both_clocks_say_the_same() -> None:
+    found = beside([_probe(500_000.0)] * 3, COST)
+    window = Window(1000, 20e6 + 500_000.0, 20e6 + COST.device_ns)
+    assert pytest.approx(found.device(window)) == found.wall(window)
+
+
+@pytest.mark.parametrize("probed", [[], [_probe(5e5)] * 2, _probed(sizes=(128, 256))])
+def test_too_few_windows_of_the_probe_leave_the_calibration(probed: list[Window]) -> None:
+    assert COST == beside(
+        [Window(one.calls, one.wall_ns, one.device_ns if one.calls == 1 else 0.0) for one in probed], COST
+    )
+
+
+def test_without_events_the_probe_makes_a_line() -> None:
+    probed = [Window(one.calls, one.wall_ns, 0.0) for one in _probed()]
+    assert pytest.approx((30_000.0, 1_000.0)) == (beside(probed, COST).ns, beside(probed, COST).call_ns)
