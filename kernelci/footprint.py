@@ -166,7 +166,8 @@ def code_hash(build: Compiled) -> str:
         found = elf.sections(build.files.get("cubin", b""))
     except elf.BrokenElf:
         return ""
-    parts = sorted((_kind(one.name), one.size, one.content) for one in found if one.name.startswith(DECIDING))
+    deciding = [one for one in found if one.name.startswith(DECIDING) and ".debug" not in one.name]  # not line numbers
+    parts = sorted((_kind(one.name), one.size, one.content) for one in deciding)
     if not any(kind == ".text" for kind, _, _ in parts):
         return ""
     digest = hashlib.sha256()
