@@ -15,7 +15,7 @@ from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import EACH_CALLS, Course
 from kernelci.workbench.cuda_memory import CudaFailed
-from kernelci.workbench.timing import HOT_ROUNDS, LEAST_CALLS, MAX_CALLS, MAX_CALLS_DRAWN_ALONE, WINDOW_NS, calls_for
+from kernelci.workbench.timing import HOT_ROUNDS, LEAST_CALLS, MAX_CALLS, MAX_CALLS_DRAWN_ALONE, calls_for
 
 Written = Callable[[str], Reference]
 CALIBRATION = Calibration(
