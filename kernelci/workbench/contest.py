@@ -115,7 +115,7 @@ class Contestant:
     def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
         """Fresh values, the window, a check of every slot it should have written. Raises Verdict."""
         calls, bank = course.calls[kind], course.bank
-        life, config = self._ready[number]
+        life, config = self._ready.get(number, (self.session.life, None))  # another contestant may have prepared it
         if life != self.session.life:  # the process that was ready died of another case
             bank.deal()
             self.prepare(number, course, kind, config)
