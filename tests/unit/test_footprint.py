@@ -38,14 +38,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _build(
-    folder: Path, symbol: str = "mine", *, table: str = "1.0", more: str = "", shared: int = 4, line: int = 0
+    folder: Path, symbol: str = "mine", *, table: str = "1.0", more: str = "", shared: int = 4, file: str = ""
 ) -> Compiled:
     spec = importlib.util.find_spec("triton")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("needs Triton's ptxas")
     tool = Path(spec.submodule_search_locations[0], "backends", "nvidia", "bin", "ptxas")
-    more, file = (f".loc 1 {line} 1\n{more}", '\n.file 1 "k.py"\n') if line else (more, "")
-    (folder / "k.ptx").write_text(PTX.format(symbol=symbol, table=table, more=more, shared=shared) + file)
+    more, source = (f".loc 1 {len(file)} 1\n{more}", f'\n.file 1 "{file}"\n') if file else (more, "")
+    (folder / "k.ptx").write_text(PTX.format(symbol=symbol, table=table, more=more, shared=shared) + source)
     subprocess.run([tool, "-arch=sm_80", "-lineinfo", folder / "k.ptx", "-o", folder / "k.cubin"], check=True)
     files = {"cubin": (folder / "k.cubin").read_bytes()}
     return _described(BuiltKernel(symbol, "", files, "case", (32, 1, 1), (8, 1, 1)), sass=False)
@@ -60,8 +60,8 @@ def _launched(build: Compiled, **changes: object) -> Compiled:
     return msgspec.structs.replace(build, kernel=msgspec.structs.replace(build.kernel, **changes))
 
 
-def test_a_copy_on_other_lines_is_identical(folder: Path) -> None:
-    one, other = _build(folder, line=7), _build(folder, "theirs_of_old", line=3000)
+def test_a_copy_in_another_file_is_identical(folder: Path) -> None:
+    one, other = _build(folder, file="k.py"), _build(folder, "theirs", file="another.py")
     lines = [{found.name: found.content for found in elf.sections(each.files["cubin"])} for each in (one, other)]
     assert lines[0][".debug_line"] != lines[1][".debug_line"]
     assert _compare(one, other).identical
