@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelci.model import Finding
 from kernelci.reasons import Outcome
+from kernelci.reference import Reference
 from kernelci.workbench import audit
 from kernelci.workbench.activity import Activity
 from kernelci.workbench.arena import Arena
@@ -20,6 +21,7 @@ from kernelci.workbench.contest import Course
 from kernelci.workbench.ledger import OWN, Account, Share
 from kernelci.workbench.protocol import Ledger, Source
 from kernelci.workbench.session import Session
+from kernelci.workbench.slots import Bank
 
 CALLS = 100
 CLOCK = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, spread=500.0)
@@ -120,3 +122,47 @@ def test_no_process_starts_where_there_is_no_ledger() -> None:
     auditor = Auditor(never, frozenset(), "no driver")
     arena: Any = None
     assert [] == audit.run(auditor, arena, [_timed(math.pi)], CLOCK)
+
+
+TEXT = """
+independent = {"rows": ("x",)}
+def cases():
+    yield bench("a few", rows=3, cols=17, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return x + 1
+"""
+
+
+def _audited(written: Callable[[str], Reference], opened: Callable[[Arena], Session]) -> Account:
+    """The account of a kernel that was timed without a fault, by a process that can record nothing here."""
+    reference = written(TEXT)
+    arena = Arena("cpu", 2**18)
+    bank = Bank(reference, reference.cases()[0], arena, 8, "s")
+    try:
+        timed = Timed(Course(bank, {"full": 8}, "eager"), None, (1e5,))
+        (account,) = audit.run(Auditor(opened, frozenset(), ""), arena, [timed], CLOCK)
+    finally:
+        arena.close()
+    return account
+
+
+def _findings(account: Account) -> list[str]:
+    return [finding.reason for finding in account.findings]
+
+
+def test_a_whole_audit(written: Callable[[str], Reference], opener: Callable[..., Callable[[Arena], Session]]) -> None:
+    text = "import torch\ndef f(x, y):\n    torch.add(x, 1, out=y)\n"
+    assert ["ledger-missing"] == _findings(_audited(written, opener(text)))  # there is no GPU
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"), [("torch.add(x, 2, out=y)", "wrong-while-timed"), ("raise ValueError('no')", "audit-differs")]
+)
+def test_what_goes_wrong_only_in_the_audit(
+    written: Callable[[str], Reference], opener: Callable[..., Callable[[Arena], Session]], body: str, reason: str
+) -> None:
+    assert [reason] == _findings(_audited(written, opener(f"import torch\ndef f(x, y):\n    {body}\n")))
