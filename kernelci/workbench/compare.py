@@ -20,7 +20,9 @@ the floors grow by one ulp for 4096 terms (86 ulp RMS were seen in 131,073 terms
 always allowed.
 """
 
+import itertools
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from msgspec import Struct
@@ -99,6 +101,21 @@ class Comparison(Struct, frozen=True):
         )
 
 
+class Pending(Struct, frozen=True):
+    """A comparison whose figures are still on the device: so many float64, and what makes a Comparison of them."""
+
+    figures: torch.Tensor
+    finish: Callable[[list[float]], Comparison]
+
+
+def settled(pending: Sequence[Pending]) -> list[Comparison]:
+    """The comparisons, by one answer from the device for all of them."""
+    if not pending:
+        return []
+    figures = iter(torch.cat([one.figures for one in pending]).tolist())
+    return [one.finish(list(itertools.islice(figures, one.figures.numel()))) for one in pending]
+
+
 def precision_of(dtype: torch.dtype) -> str:
     """ "full" for float32 and wider, "low" for narrower floats, "exact" for everything else."""
     if not is_float(dtype):
@@ -120,9 +137,23 @@ def compare(
 
     `terms`: how long a sum may be at the most, by the inputs' shapes.
     """
+    return settled([comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms)])[0]
+
+
+def comparing(
+    name: str,
+    actual: torch.Tensor,
+    oracle: torch.Tensor,
+    honest: torch.Tensor,
+    precision: str | None = None,
+    nan_allowed: bool = False,
+    budget: Budget | None = None,
+    terms: int = 0,
+) -> Pending:
+    """`compare`, begun: nothing here waits for the device."""
     if not is_float(actual.dtype):
         return _exact(name, actual, oracle)
-    precision, budget = precision or precision_of(actual.dtype), budget or Budget()
+    gate, room = precision or precision_of(actual.dtype), budget or Budget()
     kind = facts(actual.dtype)
     got, fair = decoded(actual), decoded(honest)
     rounded = decoded(encoded(oracle, actual.dtype))
@@ -134,20 +165,19 @@ def compare(
     error = torch.where(counted, got - oracle, 0.0).abs()
     honest_error = torch.where(counted, fair - oracle, 0.0).abs()
     ulp = ulp_at(truth, actual.dtype)
-    allowed = torch.maximum(_group_max(honest_error), ulp * _element_floor(precision, kind, terms))
-    bound = budget.worst * allowed + min(FLUSHED, kind.smallest_normal)
+    allowed = torch.maximum(_group_max(honest_error), ulp * _element_floor(gate, kind, terms))
+    bound = room.worst * allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
-    numbers = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
-    numbers += _steadiness(expected, oracle, fair)
-    return _judged(name, precision, numbers, bad, budget, terms)
+    figures = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
+    figures = torch.cat([figures, _steadiness(expected, oracle, fair)])
+    return Pending(figures, lambda numbers: _judged(name, gate, numbers, bad, room, terms))
 
 
-def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor) -> list[float]:
+def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor) -> torch.Tensor:
     """Squares of the honest error and of the oracle where it has numbers, whatever the kernel has there."""
     if not oracle.numel():
-        return [0.0, 0.0]
-    parts = [torch.where(expected, values, 0.0).square().sum() for values in (fair - oracle, oracle)]
-    return [float(value) for value in torch.stack(parts).tolist()]
+        return torch.zeros(2, dtype=torch.float64, device=oracle.device)
+    return torch.stack([torch.where(expected, values, 0.0).square().sum() for values in (fair - oracle, oracle)])
 
 
 def _element_floor(precision: str, kind: Float, terms: int) -> float:
@@ -157,12 +187,19 @@ def _element_floor(precision: str, kind: Float, terms: int) -> float:
     return max(32.0, -math.log2(kind.smallest_normal) / 4) + terms / TERMS_PER_ULP
 
 
-def decided(name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str = "own") -> Comparison:
+def decided(name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str = "own") -> Pending:
     """A comparison that the reference made itself: where elements are wrong, or what is wrong."""
     bad = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
     if isinstance(verdict, torch.Tensor):
         bad = verdict.bool() if verdict.shape == actual.shape else bad | verdict.bool().any()
-    count = int(bad.sum())
+    return Pending(
+        bad.sum().double().reshape(1), lambda figures: _decided(name, actual, verdict, precision, bad, int(figures[0]))
+    )
+
+
+def _decided(
+    name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str, bad: torch.Tensor, count: int
+) -> Comparison:
     wrong, share = count > 0 or bool(isinstance(verdict, str) and verdict), count / max(actual.numel(), 1)
     text = verdict if isinstance(verdict, str) else (f"{count} elements are no right answer" if count else "")
     errors = Errors(share, share, share, share, -math.inf if wrong else math.inf, 0.0 if wrong else 1.0)
@@ -215,10 +252,10 @@ def _reduce(
     got: torch.Tensor,
     fair: torch.Tensor,
     eps: float,
-) -> list[float]:
-    """All sums and maxima in one trip from the device."""
+) -> torch.Tensor:
+    """All sums and maxima."""
     if truth.numel() == 0:
-        return [0.0] * 18
+        return torch.zeros(18, dtype=torch.float64, device=truth.device)
     got, fair = (torch.where(counted, values, 0.0) for values in (got, fair))
     scale = torch.maximum(truth.abs(), truth.square().mean().sqrt() * eps)
     scale = torch.where(scale > 0, scale, 1.0)
@@ -236,7 +273,7 @@ def _reduce(
     ]
     for values in (error, honest_error):
         parts += [values.amax(), (values / scale).amax(), values.sum(), values.square().sum()]
-    return [float(value) for value in torch.stack([part.double() for part in parts]).tolist()]
+    return torch.stack([part.double() for part in parts])
 
 
 def _errors(
@@ -295,14 +332,16 @@ def _group_max(error: torch.Tensor) -> torch.Tensor:
     return largest[: flat.numel()].view(error.shape)
 
 
-def _exact(name: str, actual: torch.Tensor, oracle: torch.Tensor) -> Comparison:
+def _exact(name: str, actual: torch.Tensor, oracle: torch.Tensor) -> Pending:
     """Integers and booleans are right or wrong."""
     bad = actual != oracle.to(actual.dtype)
-    count = int(bad.sum())
-    share = count / max(actual.numel(), 1)
-    difference = (actual.double() - oracle.double()).abs()
-    largest = float(difference.amax()) if actual.numel() else 0.0
-    mse = float(difference.square().mean()) if actual.numel() else 0.0
+    difference = (actual.double() - oracle.double()).abs() if actual.numel() else bad.new_zeros(1, dtype=torch.float64)
+    figures = torch.stack([bad.sum().double(), difference.amax(), difference.square().mean()])
+    return Pending(figures, lambda numbers: _equal(name, bad, *numbers))
+
+
+def _equal(name: str, bad: torch.Tensor, count: float, largest: float, mse: float) -> Comparison:
+    share = count / max(bad.numel(), 1)
     errors = Errors(largest, largest, share, mse, math.inf if not count else 0.0, 1.0 if not count else 0.0)
     none = Errors(0.0, 0.0, 0.0, 0.0, math.inf, 1.0)
     return Comparison(name, "exact", errors, none, math.inf if count else 0.0, 0.0, 0.0, 0, bad, steady=True)

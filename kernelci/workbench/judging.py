@@ -1,23 +1,42 @@
 """The verdict on a call's outputs: the usual gates, or what the reference's own `compare` says."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from kernelci.reference import Reference, ReferenceFailed
-from kernelci.workbench.compare import Comparison, compare, decided
+from kernelci.workbench.compare import Comparison, Pending, comparing, decided, settled
 from kernelci.workbench.drawn import Drawn
 
+Outputs = Mapping[str, torch.Tensor]
 
-def judge(reference: Reference, drawn: Drawn, outputs: Mapping[str, torch.Tensor]) -> list[Comparison]:
+
+def judge(reference: Reference, drawn: Drawn, outputs: Outputs) -> list[Comparison]:
     """One comparison per output. Raises ReferenceFailed where the reference's `compare` does not answer as it must."""
-    return [_judged(reference, drawn, name, values) for name, values in outputs.items()]
+    return settled([_judging(reference, drawn, name, values) for name, values in outputs.items()])
 
 
-def _judged(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Comparison:
+def judge_all(
+    reference: Reference, calls: Sequence[tuple[Drawn, Outputs]]
+) -> "list[list[Comparison] | ReferenceFailed]":
+    """`judge` of many calls, by one answer from the device for all of them; what it would raise stands for its list."""
+    begun = [_begun(reference, drawn, outputs) for drawn, outputs in calls]
+    found = iter(settled([one for pending in begun if isinstance(pending, list) for one in pending]))
+    return [list(itertools.islice(found, len(pending))) if isinstance(pending, list) else pending for pending in begun]
+
+
+def _begun(reference: Reference, drawn: Drawn, outputs: Outputs) -> "list[Pending] | ReferenceFailed":
+    try:
+        return [_judging(reference, drawn, name, values) for name, values in outputs.items()]
+    except ReferenceFailed as error:
+        return error
+
+
+def _judging(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Pending:
     truth = drawn.truth
-    return by_reference(reference, name, actual, truth.oracle[name], drawn.inputs) or compare(
+    return _by_reference(reference, name, actual, truth.oracle[name], drawn.inputs) or comparing(
         name,
         actual,
         truth.oracle[name],
@@ -36,6 +55,13 @@ def by_reference(
 
     Raises ReferenceFailed.
     """
+    found = _by_reference(reference, name, actual, oracle, inputs)
+    return None if found is None else settled([found])[0]
+
+
+def _by_reference(
+    reference: Reference, name: str, actual: torch.Tensor, oracle: torch.Tensor, inputs: Mapping[str, Any]
+) -> Pending | None:
     own = reference.compare(name, actual, oracle, inputs)
     if own is None or isinstance(own, str | torch.Tensor):
         return None if own is None else decided(name, actual, own)
