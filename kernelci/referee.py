@@ -214,24 +214,24 @@ class KernelReferee:
         """The candidate's two calls on a case and draw; made once. Raises Verdict."""
         key = (planned(case), draw)
         if key not in self._trials:
-            self.start_trials(case, (draw,))
+            self.start_trials((case, draw))
         found = self._trials[key]
         if isinstance(found, Verdict):
             raise found
         return found
 
-    def start_trials(self, case: Case, draws: tuple[str, ...]) -> str:
-        """Make the trials of several draws together, calls interleaved; `trial` then gives each. A fault ends it: the
+    def start_trials(self, *calls: tuple[Case, str]) -> str:
+        """Make the trials of cases and draws together, calls interleaved; `trial` then gives each. A fault ends it: the
         name of the draw with the fault, or nothing."""
-        name = planned(case)
-        drawn = {draw: self.drawn(case, draw) for draw in draws if (name, draw) not in self._trials}
+        new = {(planned(case), draw): self.drawn(case, draw) for case, draw in calls}
+        keys = {f"{name} under {draw}": (name, draw) for name, draw in new if (name, draw) not in self._trials}
         try:
-            found = run_all(self._running(), drawn, f"{self._court.seed}/{name}") if drawn else {}
+            found = run_all(self._running(), {name: new[key] for name, key in keys.items()}, self.seed) if keys else {}
         except Verdict as verdict:
-            found = dict.fromkeys(drawn, verdict)
-        self._trials |= {(name, draw): trial for draw, trial in found.items()}
-        faults = (draw for draw in draws if isinstance(self._trials.get((name, draw)), Verdict))
-        return next((draw for draw in faults if not is_refusal(draw, self._trials[name, draw])), "")
+            found = dict.fromkeys(keys, verdict)
+        self._trials |= {keys[name]: trial for name, trial in found.items()}
+        faults = ((draw, self._trials.get((planned(case), draw))) for case, draw in calls)
+        return next((draw for draw, one in faults if isinstance(one, Verdict) and not is_refusal(draw, one)), "")
 
     @property
     def configs(self) -> int:

@@ -85,8 +85,8 @@ class Referee(Protocol):
     def trial(self, case: Case, draw: str) -> Any:
         """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
 
-    def start_trials(self, case: Case, draws: tuple[str, ...]) -> str:
-        """Make the trials of several draws together; the name of the draw whose fault ended it, or nothing."""
+    def start_trials(self, *calls: tuple[Case, str]) -> str:
+        """Make the trials of cases and draws together; the name of the draw whose fault ended it, or nothing."""
 
     def release(self, case: Case) -> None:
         """Drop the trials of a case."""

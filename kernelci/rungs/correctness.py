@@ -1,5 +1,7 @@
 """correctness: each case under several draws against the float64 oracle, gated by what an honest one would lose."""
 
+import contextlib
+
 import torch
 from msgspec import Struct
 
@@ -10,7 +12,7 @@ from kernelci.reference import Budget, Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
-from kernelci.workbench.judging import judge
+from kernelci.workbench.judging import judge, judge_all
 from kernelci.workbench.location import locate, neighbours
 from kernelci.workbench.trial import bits, is_refusal
 
@@ -90,10 +92,11 @@ class _Seen(Struct):
 
 def _row(referee: Referee, case: Case) -> Row:
     seen, draws = _Seen(), referee.draws(case)
-    stopped = referee.start_trials(case, draws)
+    stopped = referee.start_trials(*((case, draw) for draw in draws))
+    compared = _Compared(referee, case, () if stopped else draws)
     for draw in (stopped,) if stopped else draws:
         try:
-            row = _look(referee, case, draw, seen)
+            row = _look(referee, case, draw, seen, compared)
         except Verdict as verdict:
             return failed(referee, verdict, case, draw, rung="correctness")
         if row is not None:
@@ -109,7 +112,25 @@ def _row(referee: Referee, case: Case) -> Row:
     return Row(Outcome.PASSED, case.id, metrics=(*metrics, *_repeats(seen)), notes=_notes(referee, case, draws, seen))
 
 
-def _look(referee: Referee, case: Case, draw: str, seen: _Seen) -> Row | None:
+class _Compared:
+    """The comparisons of a case's first calls, made together: on a GPU each answer is waited for."""
+
+    def __init__(self, referee: Referee, case: Case, draws: tuple[str, ...]) -> None:
+        calls = {}
+        for draw in draws:
+            with contextlib.suppress(Verdict):
+                calls[draw] = (referee.drawn(case, draw), referee.trial(case, draw).outputs)
+        self._found = dict(zip(calls, judge_all(referee.reference, tuple(calls.values())), strict=True))
+
+    def of(self, draw: str) -> list[Comparison]:
+        """One comparison per output. Raises Verdict("reference")."""
+        found = self._found[draw]
+        if isinstance(found, ReferenceFailed):
+            raise Verdict("reference", str(found)) from found
+        return found
+
+
+def _look(referee: Referee, case: Case, draw: str, seen: _Seen, compared: _Compared) -> Row | None:
     """Judge one draw: a row that ends the case, or None. Raises Verdict."""
     try:
         trial = referee.trial(case, draw)
@@ -118,7 +139,7 @@ def _look(referee: Referee, case: Case, draw: str, seen: _Seen) -> Row | None:
             raise
         seen.refused.append(f"{draw.partition('+')[2]} ({verdict.message.splitlines()[0][:120]})")
         return None
-    found = _compare(referee, case, draw, trial.outputs)
+    found = compared.of(draw)
     if not all(comparison.steady for comparison in found):
         seen.unsteady.append(draw)
         return None

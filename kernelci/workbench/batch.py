@@ -32,13 +32,13 @@ class Called(Struct, frozen=True):
 class Places:
     """Where slots lie: side by side, so many at once, each with room to move. The arena must be reserved for them."""
 
-    def __init__(self, session: Session, count: int, stride: int) -> None:
+    def __init__(self, device: str, count: int, stride: int) -> None:
         self.count = count
         self._shifts = [0] * count
         self._stride = stride
         self._last: dict[str, int] = {}
         size = stride + 2 * MOVES * MOVE_BYTES
-        self._words = nan_words(size, session.arena.device).view(torch.uint8)
+        self._words = nan_words(size, device).view(torch.uint8)
 
     def deal(self, names: Sequence[str]) -> dict[str, int]:
         """Where each slot begins. Half the places stay where they were, and each has another call's values than last

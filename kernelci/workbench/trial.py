@@ -68,7 +68,7 @@ def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> Found:
     """
     if not drawn:
         return {}
-    order = random.Random(seed)
+    order = random.Random("/".join((seed, *sorted(drawn))))
     subjects = {name: Subject(one) for name, one in drawn.items()}
     firsts, seconds = (order.sample(sorted(subjects), len(subjects)) for _ in range(2))
     together = _Round(session, subjects, BATCH_BYTES[session.arena.device.partition(":")[0]])
@@ -111,7 +111,7 @@ class _Round:
         if needed > session.arena.size and session.arena.device != "cpu":
             needed = max(needed, at_once)  # at once: each larger arena needs a fresh candidate
         session.reserve(needed)
-        self.places = Places(session, count, stride)
+        self.places = Places(session.arena.device, count, stride)
 
     def found(self, firsts: list[str], seconds: list[str]) -> Found:
         """What became of the draws that were tried."""
@@ -205,7 +205,7 @@ def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.
     """The distinct outputs of `count` calls on the same inputs, by a hash of their bits on the device."""
     subject = Subject(drawn)
     session.reserve(subject.size)
-    places = Places(session, 1, subject.size)
+    places = Places(session.arena.device, 1, subject.size)
     found: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
     for _ in range(count):
         called = call(session, places, {"": subject}, {"": subject.poison(session.arena.device)})[""]

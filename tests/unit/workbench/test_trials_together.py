@@ -5,14 +5,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelci.errors import Verdict
 from kernelci.reference import Reference, TensorSpec, check, load
+from kernelci.workbench import session as sessions
+from kernelci.workbench.batch import Places
 from kernelci.workbench.drawn import VARIED, Drawn, make
 from kernelci.workbench.judging import judge
 from kernelci.workbench.oracle import Truth
 from kernelci.workbench.session import Session
-from kernelci.workbench.trial import Trial, digest, is_refusal, repeats, run_all, run_drawn
+from kernelci.workbench.subject import MOVE_BYTES, MOVES, Subject
+from kernelci.workbench.trial import BATCH_BYTES, Trial, digest, is_refusal, repeats, run_all, run_drawn
 
 MakeSession = Callable[..., Session]
 SOFTMAX = Path(__file__).resolve().parents[3] / "references" / "softmax.py"
@@ -144,3 +149,118 @@ def test_digest_sees_one_bit_and_the_place() -> None:
     other[500] = 1.0000001
     turned = swapped.flip(0)
     assert 4 == len({int(digest(values)) for values in (ones, other, swapped, turned)})
+
+
+def _verdicts(session: Session, reference: Reference, *draws: str) -> dict[str, Verdict]:
+    found = run_all(session, {draw: make(reference, CASE, draw, "s", "cpu") for draw in draws}, "s")
+    return {draw: one for draw, one in found.items() if isinstance(one, Verdict)}
+
+
+BY_ADDRESS = """
+import torch
+kept = {}
+def f(x, y):
+    key = (x.data_ptr(), tuple(x.shape))
+    if key not in kept:
+        kept[key] = torch.softmax(x, -1)
+    y.copy_(kept[key])
+"""
+PUT_OFF = """
+import torch
+late = []
+def f(x, y):
+    for a, b in late:
+        b.copy_(torch.softmax(a, -1))
+    late[:] = [(x, y)]
+"""
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_an_answer_kept_by_its_address(session: MakeSession, softmax: Reference, turn: int) -> None:
+    assert False in _try(session(BY_ADDRESS), softmax, "normal:0", "normal:1").values()
+
+
+def test_work_put_off_until_the_next_call(session: MakeSession, softmax: Reference) -> None:
+    assert {"unwritten"} == {one.reason for one in _verdicts(session(PUT_OFF), softmax, *DRAWS[:4]).values()}
+
+
+def test_a_fault_of_one_of_many_is_told_as_if_it_were_alone(session: MakeSession, softmax: Reference) -> None:
+    text = """
+        import ctypes, torch
+        def f(x, y):
+            y.copy_(torch.softmax(x, -1))
+            if x.shape[0] == 1:
+                ctypes.memset(y.data_ptr() + y.numel() * 4 + 8, 0, 4)
+    """
+    draw, said = f"{VARIED}+alone.rows", "4 bytes after y were overwritten, the nearest 8 bytes away from it"
+    found = _verdicts(session(text), softmax, *DRAWS)
+    assert {draw: ("out-of-bounds", said)} == {one: (own.reason, own.message) for one, own in found.items()}
+
+
+def test_a_refused_layout_does_not_stop_the_others(session: MakeSession, softmax: Reference) -> None:
+    text = "import torch\ndef f(x, y):\n    assert x.is_contiguous(), 'no'\n    y.copy_(torch.softmax(x, -1))\n"
+    draws = ("normal:0", f"{VARIED}+transposed.x", "normal:1")
+    found = run_all(session(text), {draw: make(softmax, CASE, draw, "s", "cpu") for draw in draws}, "s")
+    assert dict(zip(draws, (Trial, Verdict, Trial), strict=True)) == {draw: type(one) for draw, one in found.items()}
+
+
+# It knows by its stack whether it is called among others, as no honest kernel would.
+TOGETHER = """
+import os, sys, torch
+calls = 0
+def f(x, y):
+    global calls
+    calls += 1
+    frame, names = sys._getframe(), []
+    while frame:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    if "call_all" in names and calls == 2:
+        {fault}
+    y.copy_(torch.softmax(x, -1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("raise ValueError('twice')", "raised"), ("os._exit(3)", "exited"), ("x.zero_()", "input-changed")],
+)
+def test_a_fault_of_calls_together_alone_is_not_lost(
+    session: MakeSession, softmax: Reference, fault: str, reason: str
+) -> None:
+    text = TOGETHER.format(fault=fault)
+    found = _verdicts(session(text), softmax, "normal:0", "normal:1", "tail:0")
+    assert [(reason, True)] == [
+        (one.reason, "only when it is called together with" in one.message) for one in found.values()
+    ]
+
+
+def test_memory_that_only_many_calls_need_is_no_fault(session: MakeSession, softmax: Reference) -> None:
+    assert {} == _verdicts(session(TOGETHER.format(fault="raise MemoryError()")), softmax, *DRAWS[:3])
+
+
+def test_slow_calls_do_not_hang(session: MakeSession, softmax: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "TOGETHER", 0.2)
+    slow = RIGHT.replace("    y.copy_", "    __import__('time').sleep(1.2)\n    y.copy_")
+    assert {} == _verdicts(session(slow, call_s=10.0), softmax, "normal:0", "normal:1")
+
+
+def test_many_slots_in_several_batches(
+    session: MakeSession, softmax: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BATCH_BYTES, "cpu", 2 * Subject(make(softmax, CASE, VARIED, "s", "cpu")).size)
+    assert dict.fromkeys(DRAWS, True) == _try(session(RIGHT), softmax, *DRAWS)
+
+
+NAMES = st.lists(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=6, unique=True), min_size=1, max_size=5)
+
+
+@given(NAMES)
+def test_places(batches: list[list[str]]) -> None:
+    places, stride, last = Places("cpu", 6, 2**20), 2**20, dict[str, int]()
+    for names in batches:
+        at = {name: divmod(begin, stride) for name, begin in places.deal(names).items()}
+        assert len(names) == len({place for place, _ in at.values()})
+        assert all(shift < MOVES * MOVE_BYTES and shift % MOVE_BYTES == 0 for _, shift in at.values())
+        assert not any(last.get(name) == place for name, (place, _) in at.items())
+        last |= {name: place for name, (place, _) in at.items()}

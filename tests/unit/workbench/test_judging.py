@@ -1,0 +1,74 @@
+"""The verdict on many calls at once is that on each alone."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from kernelci.reference import Reference, ReferenceFailed, check, load
+from kernelci.workbench.compare import Comparison
+from kernelci.workbench.drawn import Drawn, make
+from kernelci.workbench.judging import judge, judge_all
+
+TEXT = """
+import torch
+from kernelci.reference import check, like
+def cases():
+    yield check(n=64, dtype="float16")
+def inputs(case, draw):
+    return {"x": draw.normal(case.n, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return x * 2
+"""
+CASE = check(n=64, dtype="float16")
+DRAWS = ("normal:0", "normal:1", "tail:0", "zeros:0")
+
+
+def _reference(folder: Path, more: str = "") -> Reference:
+    path = folder / "twice.py"
+    path.write_text(TEXT + more, encoding="utf-8")
+    return load(path)
+
+
+def _calls(reference: Reference) -> list[tuple[Drawn, dict[str, torch.Tensor]]]:
+    """An answer per draw, the second of them wrong in one element."""
+    calls = [(one, dict(one.truth.honest)) for one in (make(reference, CASE, draw, "s", "cpu") for draw in DRAWS)]
+    calls[1][1]["y"] = calls[1][1]["y"].clone()
+    calls[1][1]["y"][7] += 9
+    return calls
+
+
+def _told(found: list[Comparison]) -> list[dict[str, object]]:
+    """All that the comparisons say; where elements are bad, as a list."""
+    return [msgspec.structs.asdict(one) | {"bad": one.bad.tolist()} for one in found]
+
+
+OWN = {
+    "the usual gates": "",
+    "a tensor": "def compare(name, actual, oracle, inputs):\n    return (actual.double() - oracle).abs() > 1\n",
+    "a text": "def compare(name, actual, oracle, inputs):\n    return 'no' if bool((actual != oracle).any()) else ''\n",
+}
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_as_each_alone(tmp_path: Path, own: str) -> None:
+    reference = _reference(tmp_path, OWN[own])
+    calls = _calls(reference)
+    together = [found for found in judge_all(reference, calls) if not isinstance(found, ReferenceFailed)]
+    assert [_told(judge(reference, *call)) for call in calls] == [_told(found) for found in together]
+    assert [True, False, True, True] == [found[0].passed for found in together]
+
+
+def test_a_reference_that_answers_wrongly_spoils_one_call(tmp_path: Path) -> None:
+    own = "asked = []\ndef compare(name, *rest):\n    asked.append(name)\n    return 7 if len(asked) == 3 else None\n"
+    reference = _reference(tmp_path, own)
+    assert [False, False, True, False] == [
+        isinstance(found, ReferenceFailed) for found in judge_all(reference, _calls(reference))
+    ]
+
+
+def test_of_no_calls(tmp_path: Path) -> None:
+    assert [] == judge_all(_reference(tmp_path), [])
