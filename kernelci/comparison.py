@@ -211,19 +211,40 @@ def _by_tag(row: Row) -> dict[str, Metric]:
 def _all(report: Report) -> Iterator[Time]:
     for kernel, row, found in _rows(report):
         if row.verdict or "delta" in found:
-            yield _time(kernel.name, row, found)
+            yield _time(kernel, row, found, report.environment.target)
 
 
-def _time(kernel: str, row: Row, found: dict[str, Metric]) -> Time:
+def _time(kernel: KernelReport, row: Row, found: dict[str, Metric], target: str) -> Time:
     get = found.get
     delta = get("delta")
     verdict = row.verdict or (judged(delta, get("floor")) if delta else Verdict.UNKNOWN)
     roofline = (get("roofline_base"), get("roofline_head"))
     said = (row.finding.message,) if row.finding is not None and row.finding.reason != SLOWER else row.notes[:3]
+    why = (cause(kernel, row.case, row.target or target, verdict),) if verdict is not Verdict.SAME else ()
     return Time(
-        kernel, row.case, row.target, verdict, delta, get("time_base"), get("time_head"), roofline, "; ".join(said),
-        get("q"), get("blocks"),
+        kernel.name, row.case, row.target, verdict, delta, get("time_base"), get("time_head"), roofline,
+        "; ".join(filter(None, (*why, *said))), get("q"), get("blocks"),
     )  # fmt: skip
+
+
+_WAYS = {Verdict.FASTER: "likely faster: ", Verdict.SLOWER: "likely slower: "}
+_OTHER = ("changed: ", "the same machine code")
+
+
+def cause(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str:
+    """What the dumps of base and head say of a time that differs: the likeliest cause, or nothing.
+
+    Where this case was not compiled by itself, the build of another of its dtype speaks for it.
+    """
+    rung = kernel.rung("dump")
+    rows = [row for row in rung.rows if row.target == target and row.notes] if rung else []
+    own = [row for row in rows if row.case == case]
+    like = [row for row in rows if row.case.partition("-")[2] == case.partition("-")[2]]
+    row = next(iter(own or like), None)
+    ways = (_WAYS.get(verdict, _WAYS[Verdict.SLOWER]), *_OTHER)
+    note = next((note for way in ways for note in row.notes if note.startswith(way)), "") if row else ""
+    text = note.removeprefix(ways[0]).removeprefix(_OTHER[0])
+    return f"{text} (in {row.case})" if text and row and row.case != case else text
 
 
 def judged(delta: Metric, floor: Metric | None) -> Verdict:

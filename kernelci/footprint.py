@@ -4,12 +4,15 @@ Machine code is compared by its bytes, without names, so a copy under another na
 """
 
 import hashlib
+import math
 from collections.abc import Iterable
 
+import msgspec
 from msgspec import Struct
 
 from kernelci import gpus
 from kernelci.compiling.builder import Compilation, Compiled
+from kernelci.dumps.specimen import Record, Specimen
 from kernelci.model import Metric, Unit
 from kernelci.workbench import cubin, elf
 
@@ -81,10 +84,51 @@ class Footprint(Struct, frozen=True):
         return ("base", self.only_base), ("head", self.only_head)
 
 
+def record(build: Compiled, target: str) -> Record:
+    """What stands beside a build's dump."""
+    kernel, own = build.kernel, _own(build)
+    known = Record(
+        kernel.symbol[:4000], kernel.config[:4000], kernel.block, kernel.grid,
+        dynamic_shared_bytes=kernel.dynamic_shared_bytes,
+    )  # fmt: skip
+    if own is None:
+        return known
+    fit = _fit(own, build, target)
+    return msgspec.structs.replace(
+        known,
+        registers=own.registers,
+        stack_bytes=own.stack_bytes,
+        static_shared_bytes=own.static_shared_bytes,
+        code_bytes=own.code_bytes,
+        barriers=own.barriers,
+        occupancy=fit.warps_share if fit else None,
+        limiter=fit.limiter if fit else "",
+    )
+
+
+def specimen(build: Compiled, target: str, place: str) -> Specimen:
+    """A build with its machine code, to be compared; `place` is where its dump stands."""
+    texts = (build.files.get(name, b"").decode(errors="replace") for name in ("sass", "ptx"))
+    return Specimen(place, record(build, target), *texts)
+
+
+def _own(build: Compiled) -> cubin.KernelResources | None:
+    """The resources of the build's own kernel among those of its cubin."""
+    own = next((found for found in build.resources if found.symbol == build.kernel.symbol), None)
+    return own or (build.resources[0] if build.resources else None)
+
+
+def _fit(found: cubin.KernelResources, build: Compiled, target: str) -> cubin.Occupancy | None:
+    """The occupancy, where the block's size is known."""
+    if build.kernel.block is None:
+        return None
+    threads = math.prod(build.kernel.block)
+    return cubin.occupancy(found, threads, gpus.for_target(target), build.kernel.dynamic_shared_bytes)
+
+
 def figures(build: Compiled, target: str) -> tuple[Metric, ...]:
     """A build's registers, memory, code size and occupancy; empty where its cubin can't be read."""
-    own = next((found for found in build.resources if found.symbol == build.kernel.symbol), None)
-    own = own or (build.resources[0] if build.resources else None)
+    own = _own(build)
     return (*_resources(own), *_launch(own, build, target)) if own else ()
 
 
@@ -100,10 +144,9 @@ def _resources(found: cubin.KernelResources) -> tuple[Metric, ...]:
 def _launch(found: cubin.KernelResources, build: Compiled, target: str) -> tuple[Metric, ...]:
     dynamic_bytes = build.kernel.dynamic_shared_bytes
     dynamic = Metric("dynamic_shared", dynamic_bytes, Unit.BYTES, "dynamic shared memory", "per block")
-    if build.kernel.block is None:
+    fit = _fit(found, build, target)
+    if fit is None:
         return (dynamic,)
-    x, y, z = build.kernel.block
-    fit = cubin.occupancy(found, x * y * z, gpus.for_target(target), dynamic_bytes)
     text = f"of the warps of an SM; limit: {fit.limiter}"
     return (dynamic, Metric("occupancy", fit.warps_share, Unit.FRACTION, "occupancy", text))
 

@@ -61,6 +61,11 @@ def gpus(extra: Mapping[str, object] = _NONE) -> dict[str, Gpu]:
     return msgspec.convert({**_shipped(), **extra}, dict[str, Gpu])
 
 
+def types() -> tuple[str, ...]:
+    """The data types that some GPU of the table computes."""
+    return tuple(sorted({name for gpu in gpus().values() for name in gpu.peak_flops_per_s}))
+
+
 def for_target(target: str, extra: Mapping[str, object] = _NONE) -> Gpu:
     """The representative GPU of a target such as `sm_90a`: a user's own first, else the first table of that target.
 

@@ -171,6 +171,8 @@ class Reference:
         self.layouts = {name: _layouts(kinds) for name, kinds in getattr(module, "layouts", {}).items()}
         self.independent: dict[str, tuple[str, ...]] = dict(getattr(module, "independent", {}))
         self.library: dict[str, Callable[..., Any]] = dict(getattr(module, "library", {}))
+        self._requires: Any = getattr(module, "requires", ())
+        self._forbids: Any = getattr(module, "forbids", ())
         self._check_declarations()
 
     def _check_declarations(self) -> None:
@@ -242,6 +244,22 @@ class Reference:
         """The honest implementation on inputs widened for accumulation: `honest` if given, else `reference`."""
         function = "honest" if hasattr(self._module, "honest") else "reference"
         return self._named(function, self._call(function, **inputs), tuple(names))
+
+    def requires(self, case: Case) -> tuple[str, ...]:
+        """What the machine code of a case must have, in the words of `kernelci.dumps.requirements`."""
+        return self._words("requires", self._requires, case)
+
+    def forbids(self, case: Case) -> tuple[str, ...]:
+        """What the machine code of a case must not have."""
+        return self._words("forbids", self._forbids, case)
+
+    def _words(self, name: str, given: Any, case: Case) -> tuple[str, ...]:
+        """The same words for all cases, or what a function gives for each."""
+        found = self._call(name, case) if callable(given) else given
+        words = (found,) if isinstance(found, str) else tuple(found or ())
+        if not all(isinstance(word, str) for word in words):
+            raise ReferenceFailed(f"{self.path.name}: {name} must be words, or a function of a case that gives words")
+        return words
 
     def expression(self, library: str = "") -> Callable[..., Any]:
         """`reference` itself, or the library call of this name."""

@@ -1,44 +1,142 @@
-"""dump: what the compiler made, for people and diffs: IR at every level, PTX, SASS, CUBIN, and CUDA C++ sources."""
+"""dump: what the compiler made, for people and diffs: IR at every level, PTX, SASS, CUBIN, and CUDA C++ sources.
+
+With a base: how its builds differ from the base's, and why they may be slower. And whether the machine code has what the
+reference requires.
+"""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from kernelci.compiling.builder import Compiled
-from kernelci.model import Artifact
-from kernelci.rungs import Findings, Referee, rung
+from msgspec.structs import replace
 
-FOLDER = "dumps"
+from kernelci import footprint, gpus
+from kernelci.compiling.builder import Compiled
+from kernelci.dumps import comparing, difference, requirements
+from kernelci.dumps.anatomy import Anatomy, dissect
+from kernelci.dumps.comparing import Compared
+from kernelci.dumps.sass import Instruction
+from kernelci.dumps.specimen import FOLDER, RECORD, Specimen, written
+from kernelci.errors import Verdict
+from kernelci.model import Artifact, Metric, Row, Unit
+from kernelci.reasons import Outcome
+from kernelci.rungs import Findings, Referee, failed, rung
+
+NOTES = 12  # of a row
+Made = tuple[Compiled, Specimen]
 
 
 @rung("dump", after=("compile",))
 def dump(referee: Referee) -> Findings:
-    """Files under dumps/<kernel>/<case>/<target>/."""
-    artifacts: list[Artifact] = []
+    """Files under dumps/<kernel>/<case>/<target>/, and a row per build."""
+    found = Findings()
     for target in referee.targets:
-        for build in referee.compiled(target).builds:
-            folder = Path(FOLDER) / referee.kernel.name / _safe(build.kernel.case or "any") / target
-            artifacts += _write(referee.out, folder, build)
-    return Findings(artifacts=artifacts)
-
-
-def _write(out: Path, folder: Path, build: Compiled) -> list[Artifact]:
-    (out / folder).mkdir(parents=True, exist_ok=True)
-    stem = _free_stem(out / folder, _safe(build.kernel.symbol)[:80])
-    found = []
-    for extension, content in sorted(build.files.items()):
-        path = folder / f"{stem}.{_safe(extension)}"
-        (out / path).write_bytes(content)
-        found.append(Artifact(str(path), _safe(extension), len(content)))
+        made = _made(referee, target)
+        pairs = comparing.paired(_base(referee, target, found.notes), [specimen for _, specimen in made])
+        before = {head.place: base for base, head in pairs.pairs}
+        found.notes += [f"{place}: only in base" for place in pairs.only_base]
+        for build, specimen in made:
+            base = before.get(specimen.place)
+            compared = comparing.compare(base, specimen) if base is not None else None
+            found.artifacts += _write(referee.out, build, specimen)
+            if base is not None and compared is not None and not compared.identical:
+                found.artifacts += _differences(referee.out, base, specimen)
+            found.rows.append(_row(referee, build, specimen, target, compared))
     return found
 
 
-def _free_stem(folder: Path, stem: str) -> str:
-    """A stem that no other build of this folder has: `name`, `name.2`, …"""
-    number, free = 1, stem
-    while any(folder.glob(f"{free}.[a-z]*")):
-        number += 1
-        free = f"{stem}.{number}"
-    return free
+def _made(referee: Referee, target: str) -> list[Made]:
+    """The builds for a target, each under a name that no other has."""
+    taken: set[str] = set()
+    found = []
+    for build in referee.compiled(target).builds:
+        folder = f"{referee.kernel.name}/{_safe(build.kernel.case or 'any')}/{target}"
+        stem = place = f"{folder}/{_safe(build.kernel.symbol)[:80]}"
+        while place in taken:
+            place = f"{stem}.{len(taken) + 1}"
+        taken.add(place)
+        found.append((build, footprint.specimen(build, target, place)))
+    return found
+
+
+def _base(referee: Referee, target: str, notes: list[str]) -> list[Specimen]:
+    """The base's builds; none where there is no base, or it does not compile."""
+    if referee.base is None:
+        return []
+    try:
+        referee.base.compiled(target).raise_verdict()
+        return [specimen for _, specimen in _made(referee.base, target)]
+    except Verdict as verdict:
+        notes.append(f"{target}: no comparison: base ends as {verdict.reason}")
+        return []
+
+
+def _row(referee: Referee, build: Compiled, specimen: Specimen, target: str, compared: Compared | None) -> Row:
+    code = specimen.code()
+    notes = compared.notes()[:NOTES] if compared is not None else ()
+    row = Row(Outcome.PASSED, build.kernel.case, target, metrics=tuple(_metrics(dissect(code), compared)), notes=notes)
+    fault = _fault(referee, build.kernel.case, code, target)
+    if fault is None:
+        return row
+    judged = failed(referee, fault, target=target, rung="dump")
+    return replace(row, outcome=judged.outcome, finding=judged.finding)
+
+
+def _fault(referee: Referee, case_id: str, code: tuple[Instruction, ...], target: str) -> Verdict | None:
+    """What the reference requires or forbids and the machine code does not keep to. Raises Verdict("reference")."""
+    case = referee.reference.case_of(case_id) if code else None
+    if case is None:
+        return None
+    gpu = gpus.for_target(target)
+    requires, forbids = referee.reference.requires(case), referee.reference.forbids(case)
+    for word in (*requires, *forbids):
+        if not requirements.is_known(word, gpus.types()):
+            raise Verdict("reference", f"{referee.reference.path.name}: {word!r} names no opcode and no class of them")
+    for word in requirements.unmet(requires, code, gpu, target):
+        has = dissect(code).tensor or "none"
+        return Verdict(
+            "required-opcode", f"no {word} in the machine code for {target}; tensor core instructions: {has}"
+        )
+    for word, each in requirements.broken(forbids, code, target):
+        where = f" (line {each.line} of {each.file})" if each.line else ""
+        return Verdict("forbidden-opcode", f"{word} in the machine code for {target}: {each.opcode}{where}")
+    return None
+
+
+def _metrics(anatomy: Anatomy, compared: Compared | None) -> Iterator[Metric]:
+    """What the machine code is; and what differs from base's."""
+    yield Metric("instructions", anatomy.instructions, Unit.COUNT, "instructions", "each once, loops too")
+    if width := anatomy.width("global load"):
+        yield Metric("load_bits", width, Unit.COUNT, "load width", "bits a thread, in which most bytes are loaded")
+    if anatomy.multiplications:
+        count = sum(anatomy.multiplications.values())
+        yield Metric("tensor", count, Unit.COUNT, "tensor core", anatomy.tensor[:1000])
+    if anatomy.spills:
+        yield Metric("spills", anatomy.spills, Unit.COUNT, "spills", "loads and stores of the stack")
+    for figure in compared.figures if compared is not None else ():
+        for side, value in (("base", figure.base), ("head", figure.head)):
+            yield Metric(f"{figure.tag}_{side}", value, figure.unit, f"{figure.name}, {side}")
+
+
+def _write(out: Path, build: Compiled, specimen: Specimen) -> list[Artifact]:
+    found = [_file(out, specimen.place, f".{_safe(name)}", content) for name, content in sorted(build.files.items())]
+    return [*found, _file(out, specimen.place, RECORD, written(specimen.record))]
+
+
+def _differences(out: Path, base: Specimen, head: Specimen) -> list[Artifact]:
+    """Readable differences of machine code and of PTX, where there are any."""
+    found = (
+        (".sass.diff", difference.of_sass(base.code(), head.code())),
+        (".ptx.diff", difference.of_ptx(base.ptx, head.ptx)),
+    )
+    return [_file(out, head.place, ending, difference.text(lines).encode()) for ending, lines in found if lines]
+
+
+def _file(out: Path, place: str, ending: str, content: bytes) -> Artifact:
+    path = Path(FOLDER) / f"{place}{ending}"
+    (out / path).parent.mkdir(parents=True, exist_ok=True)
+    (out / path).write_bytes(content)
+    return Artifact(str(path), ending[1:], len(content))
 
 
 def _safe(text: str) -> str:

@@ -92,7 +92,7 @@ def test_tools_are_named_described_and_typed(root: Path) -> None:
         ("list_kernels", {}, "softmax/broken  triton"),
         ("feedback", {}, "wrong values (wrong) at kernels/softmax/triton.py:7"),
         ("feedback", {"kernel": "softmax/triton"}, "    | noise"),
-        ("diff_dumps", {"base": "base", "head": "head"}, "  FFMA              1 → 0      (-1)"),
+        ("diff_dumps", {"base": "base", "head": "head"}, "  FFMA                      1 → 0      (-1)"),
         ("explain", {"code": "wrong"}, "wrong values"),
         ("explain", {}, "compile-error"),
     ],

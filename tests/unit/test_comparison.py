@@ -191,3 +191,41 @@ def test_lost_rows() -> None:
     base = (Row(Outcome.PASSED, "a"), Row(Outcome.PASSED, "b"), Row(Outcome.PASSED, "c"), skipped)
     head = (Row(Outcome.PASSED, "a"), skipped)
     assert (LostRow("b", "skipped", "", "none"), LostRow("c", "removed")) == comparison.lost(base, head)
+
+
+def _explained(reports: Any, verdict: Verdict, *notes: str, case: str = "2048x64-fp16", target: str = "sm_90a") -> str:
+    """The cause that is shown of a time of 64x64-fp16 on an sm_90a, where the dump rung has these notes."""
+    dump = RungResult("dump", Outcome.PASSED, rows=(Row(Outcome.PASSED, case, target, notes=notes),))
+    times = RungResult("benchmark", Outcome.PASSED, rows=(Row(Outcome.PASSED, "64x64-fp16", verdict=verdict),))
+    found = reports.report((reports.kernel("softmax/triton", dump, times),))
+    on_gpu = msgspec.structs.replace(found.environment, target="sm_90a")
+    shown = comparison.times(msgspec.structs.replace(found, environment=on_gpu))
+    return (*shown.slower, *shown.faster, *shown.same)[0].cause
+
+
+NOTES = ("likely faster: occupancy 25 % -> 50 %", "likely slower: spills: 0 -> 136 bytes", "changed: blocks 4 -> 8")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (Verdict.SLOWER, "spills: 0 -> 136 bytes (in 2048x64-fp16)"),
+        (Verdict.FASTER, "occupancy 25 % -> 50 % (in 2048x64-fp16)"),
+        (Verdict.SAME, ""),
+    ],
+)
+def test_the_cause_goes_the_way_of_the_verdict(reports, verdict: Verdict, expected: str) -> None:
+    assert expected == _explained(reports, verdict, *NOTES)
+
+
+def test_the_cases_own_build_speaks_for_it(reports) -> None:
+    assert "spills: 0 -> 136 bytes" == _explained(reports, Verdict.SLOWER, *NOTES, case="64x64-fp16")
+
+
+def test_the_same_machine_code_is_said_of_another_time(reports) -> None:
+    assert "the same machine code" == _explained(reports, Verdict.SLOWER, "the same machine code", case="64x64-fp16")
+
+
+@pytest.mark.parametrize(("case", "target"), [("64x64-fp32", "sm_90a"), ("64x64-fp16", "sm_80")])
+def test_builds_of_other_dtypes_and_targets_say_nothing(reports, case: str, target: str) -> None:
+    assert "" == _explained(reports, Verdict.SLOWER, *NOTES, case=case, target=target)

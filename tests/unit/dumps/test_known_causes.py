@@ -1,0 +1,79 @@
+"""Kernels of all four DSLs made slower in a known way: the first line of each row names it. Compiled, never run."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Compare, Edits
+
+slow = pytest.mark.slow
+DOT = ("tl.dot(x, y, accumulator, input", "tl.dot(x.to(tl.float32), y.to(tl.float32), accumulator, input")
+GENERIC, MEDIUM = "GENERIC = Config(128, 128, 64, 3, 8)", "MEDIUM = Config(128, 128, 64, 4, 8)"
+BOUNDS = "__launch_bounds__(THREADS < 128 ? 128 : THREADS)"
+VERSIONS = [
+    pytest.param(
+        *("softmax/triton", "sm_90a", [("num_warps=warps)", "num_warps=warps, maxnreg=24)")]),
+        "spills: 0 -> 16 bytes by 24 registers (base: 32)",
+        id="triton-spills",
+    ),
+    pytest.param(
+        *("softmax/triton", "sm_90a", [('do_not_specialize=["rows"]', 'do_not_specialize=["rows", "cols"]')]),
+        "global loads 128 -> 16 bits wide",
+        id="triton-vectors",
+    ),
+    pytest.param(
+        *("matmul/triton", "sm_80", [(GENERIC, GENERIC.replace("3, 8", "1, 8"))]), "stages 3 -> 1", id="triton-stages",
+    ),
+    pytest.param(
+        *("matmul/triton", "sm_80", [DOT, (GENERIC, GENERIC.replace("64, 3", "32, 2"))]),
+        "tensor cores: HMMA -> none", id="triton-tensor-cores", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/triton", "sm_90a", [(MEDIUM, MEDIUM.replace("128, 128", "32, 128"))]),
+        "HGMMA -> HMMA", id="triton-wgmma", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/triton", "sm_90a", [(MEDIUM, MEDIUM.replace("128, 128", "64, 64"))]),
+        "HGMMA 64x128x16 -> 64x64x16: a smaller tile", id="triton-tile", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/cuda", "sm_90a", [("width = 16 // dtype", "width = 4 // dtype")]),
+        "global loads 128 -> 32 bits wide", id="cuda-vectors", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/cuda", "sm_90a", [(BOUNDS, "__launch_bounds__(1024, 2)")]),
+        "spills: 0 -> ", id="cuda-spills", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/tilelang", "sm_90a", [("LARGE = Config(128, 256,", "LARGE = Config(128, 64,")]),
+        "HGMMA 64x256x16 -> 64x64x16: a smaller tile", id="tilelang-tile", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/tilelang", "sm_80", [("AMPERE = Config(128, 128, 32, 2", "AMPERE = Config(128, 128, 32, 1")]),
+        "shared memory 32768 -> 16384 bytes: fewer stages or a smaller tile", id="tilelang-stages", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/cutedsl", "sm_90a", [("vec = 16 // width if", "vec = 4 // width if")]),
+        "global loads 128 -> 32 bits wide", id="cutedsl-vectors", marks=slow,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "target", "edits", "expected"), VERSIONS)
+def test_first_line_names_the_cause(compare: Compare, kernel: str, target: str, edits: Edits, expected: str) -> None:
+    row = next(row for row in compare(kernel, target, edits).rows if row.case.endswith("bf16"))
+    assert row.notes[0].startswith(f"likely slower: {expected}")
+
+
+def test_the_same_kernel_is_the_same_and_leaves_no_difference(compare: Compare) -> None:
+    found = compare("softmax/triton", "sm_80", ())
+    assert {("the same machine code",)} == {row.notes for row in found.rows}
+    assert [] == [artifact.path for artifact in found.artifacts if artifact.path.endswith(".diff")]
+
+
+def test_a_difference_is_left_as_an_artifact_with_source_lines(compare: Compare, tmp_path: Path) -> None:
+    found = compare("softmax/triton", "sm_80", [("tl.max(values, axis=1)", "tl.min(values, axis=1)")])
+    diffs = [artifact for artifact in found.artifacts if artifact.path.endswith(".sass.diff")]
+    assert len(found.rows) == len(diffs)
+    text = (tmp_path / "out" / diffs[0].path).read_text()
+    assert "// triton.py:" in text or "// standard.py:" in text
