@@ -48,6 +48,22 @@ def github(standin: ModuleType) -> Iterator[Any]:
 
 
 @pytest.fixture
+def opened() -> Callable[..., None]:
+    """Open a pull request that changes two kernels, or these files."""
+
+    def pull(github: Any, standin: ModuleType, files: Any = None, **more: Any) -> None:
+        github.open_pull(standin.SHA, standin.KERNELS if files is None else files, **more)
+
+    return pull
+
+
+@pytest.fixture
+def ours() -> Callable[[Any], list[str]]:
+    """The comments of our own account."""
+    return lambda github: [each["body"] for each in github.comments if each["login"] == github.login]
+
+
+@pytest.fixture
 def post(github: Any, tmp_path: Path) -> Callable[..., Posted]:
     """Publish an event's run against the stand-in."""
 

@@ -24,6 +24,7 @@ REPOSITORY = "octo-org/kernels"
 BOT = "github-actions[bot]"
 HTML = "https://github.com"
 SHA = "a1" * 20
+KERNELS = [(f"kernels/{name}.py", "modified") for name in ("softmax/triton", "softmax/cuda")]
 Answer = tuple[int, Any, dict[str, str]]
 
 
