@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelci.context import opening, sync
+from kernelci.context.search import Index
+
 Project = Callable[..., Path]
 Page = Callable[[BaseHTTPRequestHandler], None]
 
@@ -138,3 +141,30 @@ def web() -> Iterator[Web]:
     made.server.shutdown()
     made.server.server_close()
     thread.join()
+
+
+def outcomes(root: Path, *names: str) -> dict[str, str]:
+    """The outcome of each source in a sync."""
+    return {done.name: done.outcome for done in sync.sync(root, names)}
+
+
+def said(root: Path) -> str:
+    """What a sync said of its only source."""
+    (done,) = sync.sync(root)
+    return f"{done.outcome}: {done.said}"
+
+
+def paths(root: Path) -> list[str]:
+    """All paths that can be found."""
+    index = Index(root)
+    found = sorted(path for _, database in index.shards for path, _ in opening.texts(database))
+    index.close()
+    return found
+
+
+def text(root: Path, place: str) -> str:
+    """The text of the page at a place."""
+    index = Index(root)
+    page = opening.page(index, place)
+    index.close()
+    return page.text

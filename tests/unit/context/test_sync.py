@@ -3,41 +3,19 @@
 import os
 import sqlite3
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelci.context import opening, places, reading, shard, status, sync
+from kernelci.context import places, reading, shard, status, sync
 from kernelci.context.search import Index
 from kernelci.errors import ConfigError
 
+from .conftest import outcomes, paths, said, text
+
 Project = Callable[..., Path]
 FOLDER = "name = 'docs'\nkind = 'folder'\nwhere = 'docs'"
-
-
-def _outcomes(root: Path, *names: str) -> dict[str, str]:
-    return {done.name: done.outcome for done in sync.sync(root, names)}
-
-
-def _said(root: Path) -> str:
-    (done,) = sync.sync(root)
-    return f"{done.outcome}: {done.said}"
-
-
-def _paths(root: Path) -> list[str]:
-    index = Index(root)
-    found = sorted(path for _, database in index.shards for path, _ in opening.texts(database))
-    index.close()
-    return found
-
-
-def _text(root: Path, place: str) -> str:
-    index = Index(root)
-    page = opening.page(index, place)
-    index.close()
-    return page.text
 
 
 def _docs(root: Path, **files: str | bytes) -> None:
@@ -67,7 +45,7 @@ def test_one_odd_file_costs_its_structure_only(project: Project, monkeypatch: py
 def test_second_sync_does_nothing(project: Project) -> None:
     root = project(FOLDER)
     _docs(root, a_md="# A\nwords")
-    assert ["indexed", "unchanged"] == [_outcomes(root)["docs"] for _ in range(2)]
+    assert ["indexed", "unchanged"] == [outcomes(root)["docs"] for _ in range(2)]
 
 
 def test_changed_file(project: Project) -> None:
@@ -75,7 +53,7 @@ def test_changed_file(project: Project) -> None:
     _docs(root, a_md="# A\nold")
     sync.sync(root)
     _docs(root, a_md="# A\nnewer")
-    assert ("indexed", "# A\nnewer") == (_outcomes(root)["docs"], _text(root, "docs:a.md"))
+    assert ("indexed", "# A\nnewer") == (outcomes(root)["docs"], text(root, "docs:a.md"))
 
 
 def test_only_what_can_be_read_is_taken_and_the_rest_is_named(project: Project) -> None:
@@ -88,7 +66,7 @@ def test_only_what_can_be_read_is_taken_and_the_rest_is_named(project: Project) 
     record = places.read(places.home(root)).get("docs")
     assert record is not None
     assert ("b.py: binary", "c.txt: larger than 8 MiB") == record.left_out
-    assert (["a.md", "d.md"], "größer") == (_paths(root), _text(root, "docs:d.md"))
+    assert (["a.md", "d.md"], "größer") == (paths(root), text(root, "docs:d.md"))
 
 
 def test_a_line_of_100_mb_is_left_out_at_once(project: Project) -> None:
@@ -96,7 +74,7 @@ def test_a_line_of_100_mb_is_left_out_at_once(project: Project) -> None:
     _docs(root, a_md="fine")
     with (root / "docs" / "huge.txt").open("wb") as file:
         file.truncate(100 * 2**20)
-    assert "indexed: 1 files, 1 chunks, 1 files left out" == _said(root)
+    assert "indexed: 1 files, 1 chunks, 1 files left out" == said(root)
 
 
 def test_a_link_out_of_the_folder_is_not_followed(project: Project, tmp_path: Path) -> None:
@@ -105,7 +83,7 @@ def test_a_link_out_of_the_folder_is_not_followed(project: Project, tmp_path: Pa
     (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
     (root / "docs" / "link.md").symlink_to(tmp_path / "secret.md")
     sync.sync(root)
-    assert ["a.md"] == _paths(root)
+    assert ["a.md"] == paths(root)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +94,7 @@ def test_nothing_but_what_is_indexed_can_be_opened(project: Project, place: str)
     _docs(root, a_md="fine")
     sync.sync(root)
     with pytest.raises(ConfigError):
-        _text(root, place)
+        text(root, place)
 
 
 def test_interrupted_while_indexing_serves_the_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +110,8 @@ def test_interrupted_while_indexing_serves_the_old(project: Project, monkeypatch
         patch.setattr(shard, "_row", killed)
         with pytest.raises(KeyboardInterrupt):
             sync.sync(root)
-    assert (["a.md"], "old") == (_paths(root), _text(root, "docs:a.md"))
-    assert ("indexed", "new") == (_outcomes(root)["docs"], _text(root, "docs:a.md"))
+    assert (["a.md"], "old") == (paths(root), text(root, "docs:a.md"))
+    assert ("indexed", "new") == (outcomes(root)["docs"], text(root, "docs:a.md"))
 
 
 def test_what_a_killed_sync_left_is_cleared_and_never_served(project: Project) -> None:
@@ -153,7 +131,7 @@ def test_manifest_that_is_broken_is_made_anew(project: Project) -> None:
     _docs(root, a_md="fine")
     sync.sync(root)
     (places.home(root) / places.MANIFEST).write_bytes(b'{"format": 1, "rec')
-    assert "indexed" == _outcomes(root)["docs"]
+    assert "indexed" == outcomes(root)["docs"]
 
 
 def test_one_sync_at_a_time(project: Project) -> None:
@@ -198,7 +176,7 @@ def test_wrong_configuration(project: Project, tables: tuple[str, ...], names: t
 def test_missing_folder_fails_alone(project: Project) -> None:
     root = project(FOLDER, "name = 'other'\nkind = 'folder'\nwhere = 'nowhere'")
     _docs(root, a_md="fine")
-    assert {"docs": "indexed", "other": "failed"} == _outcomes(root)
+    assert {"docs": "indexed", "other": "failed"} == outcomes(root)
 
 
 def test_index_is_smaller_than_twice_its_sources(project: Project) -> None:
@@ -242,7 +220,7 @@ def test_package_in_its_installed_version(project: Project, tmp_path: Path, monk
     root = project(PACKAGE)
     sync.sync(root)
     (record,) = places.read(places.home(root)).records
-    assert ("1.0", "MIT", ["demo_dsl/core.py"]) == (record.version, record.license, _paths(root))
+    assert ("1.0", "MIT", ["demo_dsl/core.py"]) == (record.version, record.license, paths(root))
 
 
 def test_status_names_a_package_that_was_upgraded(
@@ -263,195 +241,7 @@ def test_status_names_a_package_that_was_upgraded(
 
 def test_package_that_is_not_installed(project: Project) -> None:
     root = project("name = 'demo'\nkind = 'package'\nwhere = 'no-such-package-here'")
-    assert ({"demo": "missing"}, ["missing"]) == (_outcomes(root), [state.state for state in status.states(root)])
-
-
-# --- git
-
-
-def _git(repository: Any, more: str = "") -> str:
-    return f"name = 'repo'\nkind = 'git'\nwhere = '{repository.path}'\n{more}"
-
-
-def test_git_at_a_branch_with_filters(project: Project, repository: Any) -> None:
-    commit = repository.commit(
-        LICENSE_txt="\nApache License\n", docs__a_md="# A", docs__skip_md="x", src__b_py="x = 1", c_bin="x"
-    )
-    root = project(_git(repository, "ref = 'main'\npaths = ['docs/*', 'src/*']\nexclude = ['*skip*']"))
-    sync.sync(root)
-    (record,) = places.read(places.home(root)).records
-    assert (commit, "main", "LICENSE.txt: Apache License") == (record.commit, record.version, record.license)
-    assert ["docs/a.md", "src/b.py"] == _paths(root)
-
-
-def test_git_that_moved_on(project: Project, repository: Any) -> None:
-    repository.commit(a_md="old")
-    root = project(_git(repository))
-    sync.sync(root)
-    again = _outcomes(root)["repo"]
-    repository.commit(a_md="new")
-    assert ("unchanged", "indexed", "new") == (again, _outcomes(root)["repo"], _text(root, "repo:a.md"))
-
-
-def test_git_at_a_commit_that_is_here_needs_no_network(project: Project, repository: Any) -> None:
-    commit = repository.commit(a_md="old")
-    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    root = project(_git(repository, f"ref = '{commit}'"))
-    first = _outcomes(root)["repo"]
-    repository.path.rename(repository.path.with_name("moved"))
-    assert ("indexed", "unchanged") == (first, _outcomes(root)["repo"])
-
-
-def test_renamed_branch_is_named_and_the_old_stays(project: Project, repository: Any) -> None:
-    repository.commit(a_md="old")
-    root = project(_git(repository, "ref = 'main'"))
-    sync.sync(root)
-    repository.git("branch", "-m", "main", "trunk")
-    said = _said(root)
-    assert "failed" == said.partition(":")[0]
-    assert "it has no branch 'main': its default is trunk, its branches trunk; the last version stays" in said
-    assert "old" == _text(root, "repo:a.md")
-
-
-def test_git_that_is_gone_fails_and_the_old_stays(project: Project, repository: Any) -> None:
-    repository.commit(a_md="old")
-    root = project(_git(repository))
-    sync.sync(root)
-    repository.path.rename(repository.path.with_name("moved"))
-    assert ("failed", "old") == (_outcomes(root)["repo"], _text(root, "repo:a.md"))
-    assert ["current"] == [state.state for state in status.states(root)]
-
-
-def test_git_with_binaries_links_and_huge_files(project: Project, repository: Any) -> None:
-    (repository.path / "link.md").symlink_to("/etc/passwd")
-    repository.commit(a_md="fine", b_py=b"\0\0", c_txt=b"x" * (reading.MAX_FILE_BYTES + 1))
-    root = project(_git(repository))
-    assert "indexed: " in _said(root)
-    (record,) = places.read(places.home(root)).records
-    assert (["a.md"], ("b.py: binary", "c.txt: larger than 8 MiB")) == (_paths(root), record.left_out)
-
-
-def test_git_that_broke_off_goes_on(project: Project, repository: Any) -> None:
-    repository.commit(a_md="fine")
-    root = project(_git(repository))
-    store = places.made(root) / "git" / "repo.git"
-    store.mkdir(parents=True)
-    (store / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    (store / "objects" / "pack").mkdir(parents=True)
-    (store / "objects" / "pack" / "tmp_pack_x").write_bytes(b"half")
-    assert "indexed" == _outcomes(root)["repo"]
-
-
-@pytest.mark.parametrize("where", ["--upload-pack=touch x", "ext::sh -c touch% x", ""])
-def test_git_url_that_is_a_command(project: Project, where: str, tmp_path: Path) -> None:
-    root = project(f"name = 'repo'\nkind = 'git'\nwhere = '{where}'")
-    assert ("failed", []) == (_outcomes(root)["repo"], list(tmp_path.rglob("x")))
-
-
-# --- the web
-
-
-def _web(web: Any, path: str = "/doc.html") -> str:
-    return f"name = 'doc'\nkind = 'web'\nwhere = '{web.url}{path}'\ndsl = 'ptx'"
-
-
-def test_page(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<h1>wgmma</h1><p>text</p>", etag='"1"')
-    root = project(_web(web))
-    sync.sync(root)
-    (record,) = places.read(places.home(root)).records
-    assert (["127.0.0.1/doc.html"], '"1"') == (_paths(root), record.version)
-    assert "not to be redistributed" in record.license
-
-
-def test_page_that_did_not_change_is_not_sent_again(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<p>a</p>", etag='"1"')
-    root = project(_web(web))
-    outcomes = [_outcomes(root)["doc"] for _ in range(2)]
-    assert (["indexed", "unchanged"], [200, 304]) == (outcomes, [sent for _, _, sent in web.requests])
-
-
-def test_page_without_marks_that_did_not_change(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<p>a</p>")
-    root = project(_web(web))
-    assert ["indexed", "unchanged"] == [_outcomes(root)["doc"] for _ in range(2)]
-
-
-def test_page_that_changed(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<p>old</p>", etag='"1"')
-    root = project(_web(web))
-    sync.sync(root)
-    web.serve("/doc.html", "<p>new</p>", etag='"2"')
-    assert ("indexed", "new") == (_outcomes(root)["doc"], _text(root, "doc:127.0.0.1/doc.html").strip())
-
-
-def test_page_that_is_gone_keeps_the_old(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<p>old</p>")
-    root = project(_web(web))
-    sync.sync(root)
-    del web.pages["/doc.html"]
-    assert f"failed: {web.url}/doc.html: HTTP 404; the last version stays" == _said(root)
-    assert "old" == _text(root, "doc:127.0.0.1/doc.html").strip()
-
-
-def test_download_that_broke_off_goes_on_where_it_stopped(project: Project, web: Any) -> None:
-    from .conftest import answer
-
-    whole = f"<p>{'tensor ' * 2000}</p><p>end</p>"
-
-    def broken(request: BaseHTTPRequestHandler) -> None:
-        answer(request, 200, whole[:5000].encode(), "text/html", '"1"', length=len(whole))
-
-    web.pages["/doc.html"] = broken
-    root = project(_web(web))
-    first = _outcomes(root)["doc"]
-    served = places.read(places.home(root)).records
-    web.serve("/doc.html", whole, etag='"1"')
-    assert ("failed", (), "indexed") == (first, served, _outcomes(root)["doc"])
-    assert ("bytes=5000-", 206) == (web.requests[-1][1]["Range"], web.requests[-1][2])
-    assert _text(root, "doc:127.0.0.1/doc.html").rstrip().endswith("end")
-
-
-def test_download_that_broke_off_begins_anew_where_the_page_changed(project: Project, web: Any) -> None:
-    from .conftest import answer
-
-    web.pages["/doc.html"] = lambda request: answer(request, 200, b"<p>old", "text/html", '"1"', length=4000)
-    root = project(_web(web))
-    sync.sync(root)
-    web.serve("/doc.html", "<p>new</p>", etag='"2"')
-    assert ("indexed", "new") == (_outcomes(root)["doc"], _text(root, "doc:127.0.0.1/doc.html").strip())
-
-
-def test_huge_page(project: Project, web: Any) -> None:
-    from .conftest import answer
-
-    web.pages["/doc.html"] = lambda request: answer(request, 200, b"", "text/html", "", length=100 * 2**20)
-    assert f"failed: {web.url}/doc.html: larger than 64 MiB" == _said(project(_web(web)))
-
-
-def test_page_in_the_wrong_encoding(project: Project, web: Any) -> None:
-    web.serve("/doc.html", "<p>größer</p>".encode("latin-1"), kind="text/html; charset=utf-8")
-    root = project(_web(web))
-    sync.sync(root)
-    assert "größer" == _text(root, "doc:127.0.0.1/doc.html").strip()
-
-
-def test_binary_page_is_left_out(project: Project, web: Any) -> None:
-    web.serve("/doc.html", b"%PDF\0\0", kind="application/pdf")
-    assert "1 files left out" in _said(project(_web(web)))
-
-
-def test_page_in_frames(project: Project, web: Any) -> None:
-    web.serve("/doc.html", '<frameset><frame src="a/b.html"><frame src="http://elsewhere.invalid/x"></frameset>')
-    web.serve("/a/b.html", '<h1>wgmma</h1><iframe src="../doc.html"></iframe>')
-    root = project(_web(web))
-    sync.sync(root)
-    assert (["127.0.0.1/a/b.html", "127.0.0.1/doc.html"], 2) == (_paths(root), len(web.requests))
-
-
-@pytest.mark.parametrize("where", ["file:///etc/passwd", "ftp://x/y", "http://127.0.0.1:9/", "doc.html"])
-def test_page_that_can_not_be_had(project: Project, where: str) -> None:
-    assert "failed" == _outcomes(project(f"name = 'doc'\nkind = 'web'\nwhere = '{where}'"))["doc"]
+    assert ({"demo": "missing"}, ["missing"]) == (outcomes(root), [state.state for state in status.states(root)])
 
 
 # --- own kernels
@@ -471,9 +261,12 @@ def test_own_kernels_with_their_last_results(project: Project) -> None:
     (root / "kernelci-report").mkdir()
     results.write(report, root / "kernelci-report")
     sync.sync(root)
-    text = _text(root, "own:results/add/one.md")
-    assert ["kernels/add/one.py", "results/add/one.md"] == _paths(root)
-    assert ("# Result of add/one (triton): PASSED", "- compile PASSED") == (text.splitlines()[0], text.splitlines()[-1])
+    shown = text(root, "own:results/add/one.md")
+    assert ["kernels/add/one.py", "results/add/one.md"] == paths(root)
+    assert ("# Result of add/one (triton): PASSED", "- compile PASSED") == (
+        shown.splitlines()[0],
+        shown.splitlines()[-1],
+    )
 
 
 def test_a_shard_is_a_file_that_is_whole_or_not_there(tmp_path: Path) -> None:
