@@ -31,6 +31,7 @@ class Ascent:
         self._late = late(rungs)
         self._sha256 = referee.kernel.sha256()  # of what is judged: the files may change meanwhile
         self._done: dict[str, RungResult] = {}
+        referee.climbed = self._done
 
     def in_company(self) -> None:
         """Climb what needs no quiet, and settle what of the rest can't be climbed anyway."""

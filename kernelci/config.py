@@ -110,6 +110,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         AtLeastOne, Meta(description="largest case of the correctness rung on a GPU, in output elements")
     ] = 2**24
     case_flops: Annotated[Positive, Meta(description="largest case of the correctness rung on a GPU, in FLOP")] = 1e11
+    roofline_stop: Annotated[
+        float, Meta(gt=0, le=1, description="share of the ceiling that binds from which on the roofline says stop")
+    ] = 0.9
     memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
     gate: Annotated[GateOptions, Meta(description="when a slower time blocks; see below")] = GateOptions()
     context: Annotated[

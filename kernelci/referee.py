@@ -20,7 +20,7 @@ from kernelci.compiling.builder import Compilation, call_of, source_of
 from kernelci.config import cache_folder
 from kernelci.court import Court, Start, environment_for, hidden_folders, start, start_baseline
 from kernelci.errors import Verdict
-from kernelci.model import Finding
+from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
 from kernelci.workbench import baselines, hidden, nvml, oracle, sandbox, sanitizer
@@ -51,6 +51,7 @@ class KernelReferee:
         self.side = side
         self.base: KernelReferee | None = None
         self.is_new = False
+        self.climbed: dict[str, RungResult] = {}
         self.config = court.config
         self.device = court.device
         self.out = court.out

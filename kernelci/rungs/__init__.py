@@ -7,7 +7,7 @@ kernelci. Raising Verdict ends it for the kernel with that reason; any other exc
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.config import Config
 from kernelci.errors import ConfigError, Verdict
-from kernelci.model import Artifact, Finding, Metric, Row
+from kernelci.model import Artifact, Finding, Metric, Row, RungResult
 from kernelci.reasons import outcome_of
 from kernelci.reference import Case, Reference, TensorSpec
 
@@ -45,6 +45,9 @@ class Referee(Protocol):
     """"head", or "base"."""
     is_new: bool
     """Whether the run compares with a base, and that has no kernel of this name."""
+
+    climbed: Mapping[str, RungResult]
+    """What earlier rungs found for this kernel, by name."""
 
     @property
     def card(self) -> Card:

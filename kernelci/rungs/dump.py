@@ -1,7 +1,7 @@
 """dump: what the compiler made, for people and diffs: IR at every level, PTX, SASS, CUBIN, and CUDA C++ sources.
 
-With a base: how its builds differ from the base's, and why they may be slower. And whether the machine code has what the
-reference requires.
+With a base: how its builds differ from the base's, and why they may be slower. And whether the machine code has what
+the reference requires.
 """
 
 import re

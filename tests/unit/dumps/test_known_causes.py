@@ -34,7 +34,7 @@ VERSIONS = [
     ),
     pytest.param(
         *("matmul/triton", "sm_90a", [(MEDIUM, MEDIUM.replace("128, 128", "64, 64"))]),
-        "HGMMA 64x128x16 -> 64x64x16: a smaller tile", id="triton-tile", marks=slow,
+        "HGMMA 64x128x16 -> 64x32x16: a smaller tile", id="triton-tile", marks=slow,
     ),
     pytest.param(
         *("softmax/cuda", "sm_90a", [("width = 16 // dtype", "width = 4 // dtype")]),
