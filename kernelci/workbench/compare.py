@@ -281,10 +281,16 @@ def _errors(
 ) -> Errors:
     max_abs, max_rel, total, squares = sums
     mse = squares / count
-    psnr = math.inf if mse == 0 else (20 * math.log10(peak / math.sqrt(mse)) if peak > 0 else -math.inf)
     norm = math.sqrt(power) * math.sqrt(truth_power)
     cosine = dot / norm if norm > 0 else (1.0 if mse == 0 else 0.0)
-    return Errors(max_abs, max_rel, total / count, mse, psnr, min(cosine, 1.0))
+    return Errors(max_abs, max_rel, total / count, mse, _psnr(peak, mse), min(cosine, 1.0))
+
+
+def _psnr(peak: float, mse: float) -> float:
+    """20 · log10(peak / √mse) in dB; an honest implementation that overflows has an infinite error, and none left."""
+    if mse == 0:
+        return math.inf
+    return 20 * math.log10(peak / math.sqrt(mse)) if peak > 0 and mse < math.inf else -math.inf
 
 
 def _misplaced(

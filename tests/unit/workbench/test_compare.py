@@ -243,3 +243,12 @@ def test_ratio_says_how_far_beyond_the_bound() -> None:
     actual = torch.ones(1, 64, dtype=torch.bfloat16)
     actual[0, 3] = 1 + 4 * 2.0**-7  # four ulps, and the bound is 4 times half an ulp
     assert math.isclose(2.0, compare("y", actual, oracle, oracle.to(torch.bfloat16)).worst_ratio)
+
+
+def test_an_honest_implementation_that_overflows_is_no_crash() -> None:
+    oracle = torch.tensor([[65504.0, 1.0]], dtype=torch.float64)
+    actual, honest = torch.tensor([[65504.0, 1.0]]).half(), torch.tensor([[math.inf, 1.0]]).half()
+
+    found = compare("y", actual, oracle, honest, "low")
+
+    assert (-math.inf, True) == (found.honest.psnr_db, found.passed)
