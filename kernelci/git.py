@@ -68,6 +68,11 @@ class Repository:
         """The commit at which head left base. Raises ConfigError where their histories don't meet."""
         return self._text("merge-base", base, head).strip()
 
+    def between(self, good: str, bad: str, paths: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Commits of the main line after `good` up to `bad` that touch one of the paths, the oldest first."""
+        limit = ("--", *paths) if paths else ()
+        return tuple(self._text("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", *limit).split())
+
     def touched(self, base: str, head: str) -> tuple[Touched, ...]:
         """Every path that differs; a rename is a removal and an addition."""
         fields = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", base, head).split(b"\0")

@@ -93,8 +93,17 @@ class Event(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     delta: float | None = None
     low: float | None = None
     high: float | None = None
+    suspected: float | None = None
+    """What the nights seemed to show."""
     text: Text = ""
     until: datetime.date | None = None
+
+
+def answered(verdict: str, high: float | None, suspected: float | None) -> str:
+    """What a paired measurement says of a suspicion: one that leaves it open, yet rules out half of it, denies it."""
+    if verdict == "UNKNOWN" and high is not None and suspected is not None and 0 < suspected and high < suspected / 2:
+        return "SAME"
+    return verdict
 
 
 def of_report(report: Report, night: datetime.date, commit: str = "", run: str = "") -> tuple[Measure, ...]:

@@ -74,9 +74,9 @@ def fetch(root: Path, folder: Path, url: str, branch: str) -> int:
 @history.command()
 @HISTORY
 @BRANCH_OPTION
-@click.option("--keep", type=click.IntRange(min=60), default=0, help="Days to keep; else 800.")
+@click.option("--keep", type=click.IntRange(min=60), help="Days to keep; else 800.")
 @click.pass_obj
-def compact(root: Path, url: str, branch: str, keep: int) -> int:
+def compact(root: Path, url: str, branch: str, keep: int | None) -> int:
     """Merge the nights of past months into one file each, and drop what is older than --keep days."""
     from kernelci.nightly import night
     from kernelci.nightly.compacting import KEEP_DAYS, compaction
@@ -88,4 +88,69 @@ def compact(root: Path, url: str, branch: str, keep: int) -> int:
     return 0
 
 
-COMMANDS: tuple[click.Command, ...] = (nightly, history)
+@history.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def suspects(folder: Path, as_json: bool) -> int:
+    """List what seems to have changed in the history in FOLDER, and what the machine itself explains."""
+    import msgspec
+
+    from kernelci.nightly import detect, telling
+    from kernelci.nightly.series import events, load
+
+    found = detect.tonight(load(folder), events(folder))
+    click.echo(msgspec.json.encode(found) if as_json else telling.tonight(found), nl=as_json)
+    return 0
+
+
+@history.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--gpu", required=True, help="Only what was measured on this model, which this machine has.")
+@click.option("--budget", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@HISTORY
+@BRANCH_OPTION
+@click.pass_obj
+def remeasure(root: Path, folder: Path, gpu: str, budget: int, url: str, branch: str) -> int:
+    """Decide what seems to have changed: the last good commit against tonight's, in pairs, on this GPU."""
+    from kernelci import history as papers
+    from kernelci.nightly import detect, night, telling
+    from kernelci.nightly.remeasure import events as decided
+    from kernelci.nightly.remeasure import measurer
+    from kernelci.nightly.series import events, load
+
+    found = detect.tonight([each for each in load(folder) if each.gpu == gpu], events(folder), budget)
+    answers = decided(found.suspects, measurer(root))
+    where = night.of(root, os.environ, url, branch).branch
+    if answers and where is not None:
+        where.add(dict([papers.event_file(answers)]), f"{len(answers)} suspicions decided")
+    click.echo(telling.answers(answers), nl=False)
+    return 0
+
+
+@click.command()
+@click.argument("kernel")
+@click.option("--case", required=True, help="The case that became slower.")
+@click.option("--good", required=True, metavar="REF", help="A commit where it was not.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REF", help="A commit where it is.")
+@click.option("--list", "only_list", is_flag=True, help="List the commits that could have done it; measure none.")
+@click.pass_obj
+def bisect(root: Path, kernel: str, case: str, good: str, bad: str, only_list: bool) -> int:
+    """Find the commit that made KERNEL slower, measuring each candidate against the good one on this GPU.
+
+    Exit codes: 0 found, 1 several commits are left, 3 it is not slower, or no commit touches it.
+    """
+    from kernelci.nightly import bisect as searching
+    from kernelci.nightly import telling
+    from kernelci.nightly.remeasure import measurer
+
+    commits = searching.candidates(root, kernel, good, bad)
+    if only_list:
+        click.echo("".join(f"{commit}\n" for commit in commits), nl=False)
+        return 0
+    measure = measurer(root)
+    found = searching.search(commits, lambda commit: measure(kernel, case, good, commit))
+    click.echo(telling.bisected(found), nl=False)
+    return {0: 3, 1: 0}.get(len(found.commits), 1)
+
+
+COMMANDS: tuple[click.Command, ...] = (nightly, history, bisect)

@@ -1,0 +1,67 @@
+"""Which commit made a kernel slower: candidates are measured against the good commit, in pairs, until one is left."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci import config
+from kernelci.errors import ConfigError
+from kernelci.git import Repository
+from kernelci.nightly.remeasure import Paired
+
+Judge = Callable[[str], Paired]
+"""A commit against the good one."""
+CONFIGURATION = ("kernelci.toml", "pyproject.toml")
+
+
+class Found(Struct, frozen=True):
+    """The commits of which one did it, the oldest first: one where it could be told; none where no commit did.
+
+    `tried`: every commit that was measured, in that order, with its answer.
+    """
+
+    commits: tuple[str, ...]
+    tried: tuple[tuple[str, Paired], ...]
+
+    @property
+    def paired(self) -> Paired | None:
+        """What the first commit that is known to be slow showed."""
+        return next((paired for commit, paired in self.tried if self.commits and commit == self.commits[-1]), None)
+
+
+def search(commits: Sequence[str], judge: Judge) -> Found:
+    """Find the first slow commit; `commits` come after the good one, the oldest first, and the last should be slow.
+
+    A commit without an answer is passed over for its neighbours; if those leave it open, several commits remain.
+    """
+    known: dict[str, Paired] = {}
+
+    def slow(commit: str) -> bool | None:
+        if commit not in known:
+            known[commit] = judge(commit)
+        return {"SLOWER": True, "SAME": False, "FASTER": False}.get(known[commit].verdict)
+
+    if not commits or not slow(commits[-1]):
+        return Found((), tuple(known.items()))
+    low, high = -1, len(commits) - 1  # commits[low] is good, commits[high] is slow
+    while high - low > 1:
+        between = sorted(range(low + 1, high), key=lambda at: abs(at - (low + high) / 2))
+        at = next((place for place in between if slow(commits[place]) is not None), None)
+        if at is None:
+            break
+        low, high = (low, at) if slow(commits[at]) else (at, high)
+    return Found(tuple(commits[low + 1 : high + 1]), tuple(known.items()))
+
+
+def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
+    """The commits after `good` up to `bad` that touch what a kernel's time follows from. Raises ConfigError."""
+    repository = Repository(root)
+    first, last = repository.commit(good), repository.commit(bad)
+    if repository.merge_base(first, last) != first:
+        raise ConfigError(f"{good} does not come before {bad}", hint="name the good commit first")
+    options = config.load(root)
+    reference = kernel.partition("/")[0]
+    names = (f"{options.kernels}/{reference}", f"{options.references}/{reference}.py", *CONFIGURATION)
+    # The repository's folder is its root, and so are the paths' beginnings.
+    return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))

@@ -1,0 +1,96 @@
+"""Two commits measured against each other on this GPU, in pairs of blocks: what decides a suspicion."""
+
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci import results
+from kernelci.errors import KernelciError
+from kernelci.git import Repository
+from kernelci.history import Event
+from kernelci.model import Report, Row
+from kernelci.nightly.detect import Suspect
+
+HOURS_S = 3600.0
+
+
+class Paired(Struct, frozen=True):
+    """`bad` against `good`: SLOWER, FASTER, SAME or UNKNOWN (with `text` saying why); fractions with an interval."""
+
+    verdict: str
+    delta: float | None = None
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+
+
+Measured = Callable[[str, str, str, str], Paired]
+"""Of a kernel and its case: the good commit against the bad one."""
+
+
+def measurer(root: Path, seconds: float = HOURS_S) -> Measured:
+    """What measures commits of the repository at `root`, each pair in a process of its own."""
+
+    def measure(kernel: str, case: str, good: str, bad: str) -> Paired:
+        with tempfile.TemporaryDirectory(prefix="kernelci-pair-") as name:
+            try:
+                return read(_climbed(root, Path(name), (kernel, case, good, bad), seconds), kernel, case)
+            except subprocess.TimeoutExpired:
+                return Paired("UNKNOWN", text=f"not done after {seconds:.0f} s")
+            except KernelciError as error:
+                return Paired("UNKNOWN", text=error.message[:500])
+
+    return measure
+
+
+def _climbed(root: Path, scratch: Path, what: tuple[str, str, str, str], seconds: float) -> Report:
+    """The report of the kernel's case of the bad commit, whose base is the good one. Both are trusted code."""
+    kernel, case, good, bad = what
+    repository = Repository(root)
+    for side, commit in (("base", good), ("head", bad)):
+        repository.write(repository.tree(repository.commit(commit)), scratch / side)
+    head, base = scratch / "head" / repository.prefix, scratch / "base" / repository.prefix
+    command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(head), "run", "--rungs", "benchmark"]
+    command += ["--case", case, "--base-folder", str(base), "--out", str(scratch / "out"), "--", kernel]
+    subprocess.run(command, cwd=scratch, stdout=2, check=False, timeout=seconds)
+    return results.read(scratch / "out")
+
+
+def read(report: Report, kernel: str, case: str) -> Paired:
+    """What a report says of one kernel's case."""
+    found = next((each for each in report.kernels if each.name == kernel), None)
+    timed = found.rung("benchmark") if found else None
+    row = next((row for row in timed.rows if row.case == case), None) if timed else None
+    if row is not None and row.verdict:
+        return _of_row(row)
+    stop = (row.finding if row else None) or (timed.finding if timed else None)
+    return Paired("UNKNOWN", text=(stop.message if stop else "the case was not measured")[:500])
+
+
+def _of_row(row: Row) -> Paired:
+    delta = next((metric for metric in row.metrics if metric.tag == "delta"), None)
+    if delta is None:
+        return Paired(row.verdict.value, text="; ".join(row.notes)[:500])
+    ends = (_number(delta.value), _number(delta.low), _number(delta.high))
+    return Paired(row.verdict.value, *ends, text="; ".join(row.notes)[:500])
+
+
+def _number(value: float | str | None) -> float | None:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def events(suspects: Iterable[Suspect], measure: Measured) -> tuple[Event, ...]:
+    """Every suspicion, decided."""
+    return tuple(_event(each, measure(each.kernel, each.case, each.good, each.bad)) for each in suspects)
+
+
+def _event(suspect: Suspect, paired: Paired) -> Event:
+    return Event(
+        suspect.night, "remeasured", suspect.kernel, suspect.case, suspect.gpu, suspect.since, suspect.good,
+        suspect.bad, paired.verdict, paired.delta, paired.low, paired.high, suspect.size, paired.text,  # type: ignore[arg-type]
+    )  # fmt: skip

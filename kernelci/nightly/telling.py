@@ -1,0 +1,51 @@
+"""What the verbs of the night print. Names may come from anywhere: they are cleaned."""
+
+from collections.abc import Sequence
+
+from kernelci import inert
+from kernelci.history import Event
+from kernelci.nightly.bisect import Found
+from kernelci.nightly.detect import Tonight
+from kernelci.nightly.remeasure import Paired
+
+
+def tonight(found: Tonight) -> str:
+    """Suspects, a line each."""
+    lines = [f"environment  {inert.line(gpu)}: {inert.line(why)}" for gpu, why in found.environment]
+    for each in found.suspects:
+        where = inert.line(f"{each.kernel} {each.case} on {each.gpu}")
+        span = f"{each.good[:10] or '?'}..{each.bad[:10] or '?'}"
+        lines.append(f"suspected    {where}: {each.size:+.1%} since {each.since} ({each.kind}, {span})")
+    if found.left:
+        lines.append(f"and {found.left} more, beyond the budget")
+    return "".join(f"{line}\n" for line in lines or ["nothing seems to have changed"])
+
+
+def answers(events: Sequence[Event]) -> str:
+    """What was measured again, a line each."""
+    lines = (inert.line(f"{each.kernel} {each.case} on {each.gpu}: ") + " " + _said(each) for each in events)
+    return "".join(f"{line}\n" for line in lines) or "nothing to measure again\n"
+
+
+def _said(event: Event) -> str:
+    return paired(Paired(event.verdict, event.delta, event.low, event.high, event.text))
+
+
+def paired(found: Paired) -> str:
+    """`SLOWER +2.1% [+1.8%, +2.4%]`."""
+    if found.delta is None:
+        return inert.line(f"{found.verdict} {found.text}".strip(), 200)
+    ends = "" if found.low is None or found.high is None else f" [{found.low:+.1%}, {found.high:+.1%}]"
+    return f"{found.verdict} {found.delta:+.1%}{ends}"
+
+
+def bisected(found: Found) -> str:
+    """Every commit that was measured, and what is left."""
+    lines = [f"{commit[:12]}  {paired(answer)}" for commit, answer in found.tried]
+    if not found.commits:
+        lines.append("no commit made it slower" if found.tried else "no commit touches it")
+    elif len(found.commits) == 1:
+        lines.append(f"first slow: {found.commits[0]}")
+    else:
+        lines.append(f"one of {len(found.commits)}: {', '.join(commit[:12] for commit in found.commits)}")
+    return "".join(f"{line}\n" for line in lines)

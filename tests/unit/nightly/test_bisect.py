@@ -1,0 +1,143 @@
+"""Finding the commit, with a made-up judge and in a real repository."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelci.errors import ConfigError
+from kernelci.model import Finding, Metric, Row, RungResult, Unit, Verdict
+from kernelci.nightly import bisect, remeasure, telling
+from kernelci.nightly.remeasure import Paired
+from kernelci.reasons import Outcome
+
+
+@given(st.integers(1, 200), st.data())
+def test_the_first_slow_commit_is_found_in_few_measurements(count: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, count - 1))
+    commits = [f"c{place}" for place in range(count)]
+
+    found = bisect.search(commits, lambda commit: Paired("SLOWER" if int(commit[1:]) >= first else "SAME", 0.03))
+
+    assert (f"c{first}",) == found.commits
+    assert len(found.tried) <= count.bit_length() + 1
+
+
+@given(st.integers(2, 60), st.data())
+def test_commits_without_an_answer_are_passed_over(count: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, count - 1))
+    open_ones = data.draw(st.sets(st.integers(0, count - 2)))
+
+    def judge(commit: str) -> Paired:
+        place = int(commit[1:])
+        return Paired("UNKNOWN" if place in open_ones else "SLOWER" if place >= first else "SAME")
+
+    found = bisect.search([f"c{place}" for place in range(count)], judge)
+
+    left = [int(commit[1:]) for commit in found.commits]
+    assert first in left
+    assert set(left[:-1]) <= open_ones
+
+
+def test_a_commit_that_made_it_faster_is_good() -> None:
+    answers = {"a": "FASTER", "b": "SAME", "c": "SLOWER", "d": "SLOWER"}
+
+    assert ("c",) == bisect.search("abcd", lambda commit: Paired(answers[commit])).commits
+
+
+def test_what_is_not_slower_has_no_culprit() -> None:
+    found = bisect.search("abc", lambda commit: Paired("SAME"))
+
+    assert ((), 1) == (found.commits, len(found.tried))
+
+
+def test_no_commit_is_no_culprit() -> None:
+    assert bisect.Found((), ()) == bisect.search((), lambda commit: Paired("SLOWER"))
+
+
+def test_no_commit_is_measured_twice() -> None:
+    asked: list[str] = []
+
+    def judge(commit: str) -> Paired:
+        asked.append(commit)
+        return Paired("UNKNOWN" if commit in "bcd" else "SLOWER")
+
+    bisect.search("abcde", judge)
+
+    assert sorted(set(asked)) == sorted(asked)
+
+
+def test_what_the_first_slow_commit_showed_is_kept() -> None:
+    found = bisect.search("ab", lambda commit: Paired("SLOWER", 0.02 if commit == "a" else 0.03))
+
+    assert found.paired is not None
+    assert 0.02 == found.paired.delta
+
+
+def _scratch():
+    path = Path(__file__).parents[1] / "hub" / "scratch.py"
+    spec = importlib.util.spec_from_file_location("nightly_scratch", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_candidates_are_the_commits_that_touch_the_kernel(tmp_path: Path) -> None:
+    scratch = _scratch()
+    root = scratch.repository(tmp_path / "repository")
+    good = scratch.git(root, "rev-parse", "HEAD")
+    scratch.commit(root, {"README.md": "other\n"})
+    touched = scratch.commit(root, {"kernels/sum/one.py": scratch.CARD.format("sum") + "one = 2\n"})
+    judged = scratch.commit(root, {"references/sum.py": "reference = 2\n"})
+    scratch.commit(root, {"kernels/max/one.py": "other\n"})
+
+    assert (touched, judged) == bisect.candidates(root, "sum/one", good, "HEAD")
+
+
+def test_a_good_commit_that_comes_later_is_refused(tmp_path: Path) -> None:
+    scratch = _scratch()
+    root = scratch.repository(tmp_path / "repository")
+    bad = scratch.git(root, "rev-parse", "HEAD")
+    good = scratch.commit(root, {"README.md": "other\n"})
+
+    with pytest.raises(ConfigError, match="before"):
+        bisect.candidates(root, "sum/one", good, bad)
+
+
+def test_a_reports_verdict_is_the_answer(reports) -> None:
+    metrics = (Metric("delta", 0.03, Unit.FRACTION, "delta", "", 0.02, 0.04),)
+    row = Row(Outcome.FAILED, "c", finding=Finding("slower", "m"), metrics=metrics, verdict=Verdict.SLOWER)
+    timed = RungResult("benchmark", Outcome.FAILED, finding=Finding("slower", "m"), rows=(row,))
+    report = reports.report((reports.kernel("softmax/a", timed),))
+
+    assert Paired("SLOWER", 0.03, 0.02, 0.04) == remeasure.read(report, "softmax/a", "c")
+    assert "UNKNOWN" == remeasure.read(report, "softmax/a", "other").verdict
+    assert "UNKNOWN" == remeasure.read(report, "softmax/b", "c").verdict
+
+
+def test_a_kernel_that_fails_leaves_it_open_and_says_why(reports) -> None:
+    stopped = RungResult("benchmark", Outcome.SKIPPED, finding=Finding("no-bench-cases", "correctness failed"))
+    report = reports.report((reports.kernel("softmax/a", stopped),))
+
+    assert Paired("UNKNOWN", text="correctness failed") == remeasure.read(report, "softmax/a", "c")
+
+
+def test_commits_that_can_not_be_measured_leave_it_open(tmp_path: Path) -> None:
+    scratch = _scratch()
+    root = scratch.repository(tmp_path / "repository")
+
+    found = remeasure.measurer(root)("sum/one", "c", "no-such-commit", "HEAD")
+
+    assert "UNKNOWN" == found.verdict
+    assert found.text
+
+
+def test_the_answer_names_the_commit() -> None:
+    found = bisect.search(["a" * 40, "b" * 40], lambda commit: Paired("SLOWER", 0.03, 0.02, 0.04))
+
+    assert f"first slow: {'a' * 40}" in telling.bisected(found)
+    assert "SLOWER +3.0% [+2.0%, +4.0%]" in telling.bisected(found)

@@ -1,0 +1,85 @@
+"""The verbs of the night, from the command line."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from kernelci import history, results
+from kernelci.cli import cli
+from kernelci.nightly import BRANCH
+from kernelci.nightly.branch import Branch
+
+
+def _ran(*arguments: str) -> tuple[object, str]:
+    done = CliRunner().invoke(cli, list(arguments), standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.return_value, done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with a commit."""
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for command in (["init", "--quiet"], [*settings, "commit", "--quiet", "--allow-empty", "--message", "m"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    return tmp_path
+
+
+def test_append_fetch_and_compact(project: Path, remote: str, reports: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    results.write(reports.all_green(), tmp_path / "report")
+    root = ("--root", str(project), "history")
+
+    code, said = _ran(*root, "append", str(tmp_path / "report"), "--history", remote)
+    assert (0, True) == (code, said.startswith("pushed nights/2026/11/2026-11-30_"))
+    assert 0 == _ran(*root, "fetch", str(tmp_path / "out"), "--history", remote)[0]
+    assert 0 == _ran(*root, "compact", "--history", remote)[0]
+
+    assert 1 == len(list((tmp_path / "out").rglob("*.gz")))
+
+
+def test_suspects_are_listed_for_people_and_programs(measure, tmp_path: Path) -> None:
+    made = [measure(night, 1000.0 if night < 40 else 1100.0) for night in range(44)]
+    for path, data in (history.night_file([each]) for each in made):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+
+    assert "suspected    softmax/a c on NVIDIA H200: +10.0%" in _ran("history", "suspects", str(tmp_path))[1]
+    assert ["softmax/a"] == [
+        each["kernel"] for each in json.loads(_ran("history", "suspects", str(tmp_path), "--json")[1])["suspects"]
+    ]
+
+
+def test_a_suspicion_that_can_not_be_measured_is_kept_open_on_the_branch(
+    project: Path, remote: str, measure, tmp_path: Path
+) -> None:
+    folder = tmp_path / "history"
+    for night in range(44):
+        path, data = history.night_file([measure(night, 1000.0 if night < 40 else 1100.0)])
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+    code, said = _ran(
+        "--root", str(project), "history", "remeasure", str(folder), "--gpu", "NVIDIA H200", "--history", remote
+    )
+
+    assert (0, True) == (code, "UNKNOWN" in said)
+    Branch(remote, BRANCH).write(tmp_path / "out")
+    assert 1 == len(list((tmp_path / "out" / "events").rglob("*.jsonl")))
+
+
+def test_bisect_lists_what_could_have_done_it(project: Path) -> None:
+    (project / "kernels" / "sum").mkdir(parents=True)
+    (project / "kernels" / "sum" / "one.py").write_text("one = 1\n")
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for command in (["add", "kernels"], [*settings, "commit", "--quiet", "--message", "m"]):
+        subprocess.run(["git", "-C", str(project), *command], check=True)
+
+    code, said = _ran("--root", str(project), "bisect", "sum/one", "--case", "c", "--good", "HEAD~1", "--list")
+
+    assert (0, 1) == (code, len(said.split()))
