@@ -77,11 +77,11 @@ class Event(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     """What was found out about one series (kernel, case, GPU) after the night itself. Fractions are head/base - 1.
 
     remeasured: a paired measurement of `good` against `bad`; dated: bisected to `bad`; acknowledged: somebody answers
-    for it until `until`; false: somebody says it is none.
+    for it until `until`; environment: it is the machine's; false: somebody says it is none.
     """
 
     night: datetime.date
-    kind: Literal["remeasured", "dated", "acknowledged", "false"]
+    kind: Literal["remeasured", "dated", "acknowledged", "environment", "false"]
     kernel: Name
     case: Name
     gpu: Name

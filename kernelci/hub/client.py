@@ -188,6 +188,7 @@ def _permission(what: str) -> str:
         ("/check-runs", "checks: write"),
         ("/statuses", "statuses: write"),
         ("/comments", "pull-requests: write"),
+        ("/issues", "issues: write"),
         ("/rerun", "actions: write"),
         ("/dispatches", "actions: write"),
         ("/actions", "actions: read"),

@@ -1,5 +1,6 @@
 """Which commit made a kernel slower: candidates are measured against the good commit, in pairs, until one is left."""
 
+import datetime
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from msgspec import Struct
 from kernelci import config
 from kernelci.errors import ConfigError
 from kernelci.git import Repository
+from kernelci.history import Event, event_file
+from kernelci.nightly.branch import Branch
 from kernelci.nightly.remeasure import Paired
 
 Judge = Callable[[str], Paired]
@@ -65,3 +68,15 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
     names = (f"{options.kernels}/{reference}", f"{options.references}/{reference}.py", *CONFIGURATION)
     # The repository's folder is its root, and so are the paths' beginnings.
     return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))
+
+
+def remember(
+    branch: Branch | None, found: Found, row: tuple[str, str, str], since: datetime.date, today: datetime.date
+) -> None:
+    """Put the commit that was found into the history, as that of the change on a row (kernel, case, GPU)."""
+    answer = found.paired or Paired("SLOWER")
+    event = Event(
+        today, "dated", *row, since, bad=found.commits[0], delta=answer.delta, low=answer.low, high=answer.high
+    )  # fmt: skip
+    if branch is not None:
+        branch.add(dict([event_file([event])]), f"bisected: {row[0]}"[:200])

@@ -3,6 +3,7 @@
 import datetime
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -127,20 +128,90 @@ def remeasure(root: Path, folder: Path, gpu: str, budget: int, url: str, branch:
     return 0
 
 
+@history.command()
+@click.argument("kernel")
+@click.option("--case", required=True, help="A case of the change.")
+@click.option("--gpu", required=True, help="The GPU model that it was seen on.")
+@click.option("--since", required=True, type=click.DateTime(["%Y-%m-%d"]), help="When it began, as the issue says.")
+@click.option("--as", "kind", required=True, type=click.Choice(["acknowledged", "environment", "false"]))
+@click.option("--reason", required=True, help="Why; the issue shows it.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="The last day on which it is acknowledged.")
+@HISTORY
+@BRANCH_OPTION
+@click.pass_obj
+def mark(
+    root: Path,
+    /,
+    kernel: str,
+    case: str,
+    gpu: str,
+    since: datetime.datetime,
+    kind: Any,
+    reason: str,
+    until: datetime.datetime | None,
+    url: str,
+    branch: str,
+) -> int:
+    """Say of a change of KERNEL that somebody answers for it, that the machine did it, or that it is none."""
+    from kernelci import history as papers
+    from kernelci.nightly import night
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    last = until.date() if until else None
+    event = papers.Event(today, kind, kernel, case, gpu, since.date(), text=reason[:1000], until=last)
+    where = night.of(root, os.environ, url, branch).branch
+    if where is not None:
+        where.add(dict([papers.event_file([event])]), f"{kind}: {kernel} {case}"[:200])
+    return 0
+
+
+@history.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--repository", required=True, metavar="OWNER/NAME", help="Where the issues are; needs GITHUB_TOKEN.")
+@click.option("--login", default="", help="Whose issues are ours; else the token's user, or the Actions bot.")
+def alert(folder: Path, repository: str, login: str) -> int:
+    """Bring the repository's issues in step with the changes in the history in FOLDER: one for each change."""
+    from kernelci.hub.client import connect
+    from kernelci.nightly import alert as alerting
+    from kernelci.nightly.changes import changes
+    from kernelci.nightly.series import events, load
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    done = alerting.sync(connect(repository), changes(load(folder), events(folder), today), login)
+    click.echo(alerting.text(done, today), nl=False)
+    return 0
+
+
 @click.command()
 @click.argument("kernel")
 @click.option("--case", required=True, help="The case that became slower.")
 @click.option("--good", required=True, metavar="REF", help="A commit where it was not.")
 @click.option("--bad", default="HEAD", show_default=True, metavar="REF", help="A commit where it is.")
+@click.option("--gpu", default="", help="Remember the commit in the history as that of the change on this GPU model.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="With --gpu: when the change began.")
+@HISTORY
+@BRANCH_OPTION
 @click.option("--list", "only_list", is_flag=True, help="List the commits that could have done it; measure none.")
 @click.pass_obj
-def bisect(root: Path, kernel: str, case: str, good: str, bad: str, only_list: bool) -> int:
+def bisect(
+    root: Path,
+    /,
+    kernel: str,
+    case: str,
+    good: str,
+    bad: str,
+    gpu: str,
+    since: datetime.datetime | None,
+    url: str,
+    branch: str,
+    only_list: bool,
+) -> int:
     """Find the commit that made KERNEL slower, measuring each candidate against the good one on this GPU.
 
     Exit codes: 0 found, 1 several commits are left, 3 it is not slower, or no commit touches it.
     """
     from kernelci.nightly import bisect as searching
-    from kernelci.nightly import telling
+    from kernelci.nightly import night, telling
     from kernelci.nightly.remeasure import measurer
 
     commits = searching.candidates(root, kernel, good, bad)
@@ -149,6 +220,10 @@ def bisect(root: Path, kernel: str, case: str, good: str, bad: str, only_list: b
         return 0
     measure = measurer(root)
     found = searching.search(commits, lambda commit: measure(kernel, case, good, commit))
+    if len(found.commits) == 1 and gpu and since:
+        today = datetime.datetime.now(datetime.UTC).date()
+        where = night.of(root, os.environ, url, branch).branch
+        searching.remember(where, found, (kernel, case, gpu), since.date(), today)
     click.echo(telling.bisected(found), nl=False)
     return {0: 3, 1: 0}.get(len(found.commits), 1)
 

@@ -171,12 +171,12 @@ def _suspect(series: Series, found: trend.Shift | trend.Creep, events: Sequence[
     )  # fmt: skip
 
 
-def dated(series: Series, since: datetime.date, size: float) -> datetime.date:
-    """When a change began, by the levels of the whole segment: the step of its sign that is nearest to `since`."""
-    places = series.current
-    if not places:
-        return since
+def dated(series: Series, event: Event) -> datetime.date:
+    """When a change began, by the levels of all nights that were measured alike: the nearest step of its sign."""
+    places, size = series.within(event.night), event.delta or 0.0
+    if sum(series.nights[at] >= event.since for at in places) < trend.LEAST_NIGHTS:
+        return event.since
     steps = trend.steps([math.log(series.time_ns[at] or 1.0) for at in places])
     nights = [series.nights[places[step.at]] for step in steps if step.size * size > 0]
-    nearest = min(nights, key=lambda night: abs((night - since).days), default=since)
-    return nearest if abs((nearest - since).days) <= REACH else since
+    nearest = min(nights, key=lambda night: abs((night - event.since).days), default=event.since)
+    return nearest if abs((nearest - event.since).days) <= REACH else event.since

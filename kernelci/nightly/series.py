@@ -70,9 +70,12 @@ class Series(Struct, frozen=True):
     @property
     def current(self) -> tuple[int, ...]:
         """Places of the nights that have a time and were measured with what the newest was measured with."""
-        if not self.segments:
-            return ()
-        now = self.segments[-1]
+        return self.within(self.nights[-1]) if self.nights else ()
+
+    def within(self, night: datetime.date) -> tuple[int, ...]:
+        """Places of the nights that have a time and were measured with what `night`, or the last before it, was."""
+        before = [at for at, each in enumerate(self.nights) if each <= night]
+        now = self.segments[before[-1]] if before else None
         return tuple(at for at, time in enumerate(self.time_ns) if time is not None and self.segments[at] == now)
 
 

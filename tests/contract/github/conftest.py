@@ -23,8 +23,10 @@ QUICK = Patience(attempts=4, backoff_s=0.01, longest_s=2.0, secondary_s=0.02, ti
 
 @pytest.fixture(scope="session")
 def standin() -> ModuleType:
-    """The module standin.py."""
-    return _loaded("standin")
+    """The module standin.py, which knows issues too."""
+    module = _loaded("standin")
+    _loaded("standin_issues").add_to(module)
+    return module
 
 
 def _loaded(name: str) -> ModuleType:

@@ -28,6 +28,8 @@ OPERATIONS = {
     f"{R}/pulls": ("get",),
     f"{R}/pulls/{{pull_number}}": ("get",),
     f"{R}/pulls/{{pull_number}}/files": ("get",),
+    f"{R}/issues": ("get", "post"),
+    f"{R}/issues/{{issue_number}}": ("patch",),
     f"{R}/issues/{{issue_number}}/comments": ("get", "post"),
     f"{R}/issues/comments/{{comment_id}}": ("patch",),
     f"{R}/issues/comments/{{comment_id}}/reactions": ("post",),

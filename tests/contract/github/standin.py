@@ -72,6 +72,7 @@ class GitHub:
         self.artifacts: dict[int, list[dict[str, Any]]] = {}
         self.archives: dict[int, bytes] = {}
         self.comments: list[dict[str, Any]] = []
+        self.issues: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.statuses: list[dict[str, Any]] = []
         self.contents: dict[str, bytes] = {}

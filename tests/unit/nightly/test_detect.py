@@ -160,8 +160,8 @@ def test_a_change_is_dated_by_the_levels(nights, tmp_path: Path) -> None:
     (series,) = _series(tmp_path, nights(80, 42))
     suspected = datetime.date(2026, 1, 1) + 45 * DAY
 
-    assert datetime.date(2026, 1, 1) + 42 * DAY == detect.dated(series, suspected, 0.05)
-    assert suspected == detect.dated(series, suspected, -0.05)
+    assert datetime.date(2026, 1, 1) + 42 * DAY == detect.dated(series, _answer(series, "SLOWER", 47, 45, delta=0.05))
+    assert suspected == detect.dated(series, _answer(series, "FASTER", 47, 45, delta=-0.05))
 
 
 def test_states_follow_the_answers() -> None:

@@ -1,0 +1,49 @@
+"""Issues of the stand-in: listed by label and state, created, changed."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+SHAPE: dict[str, Any] = json.loads((Path(__file__).parent / "shape_issue.json").read_text(encoding="utf-8"))
+LONGEST = 65_536
+
+
+def add_to(standin: ModuleType) -> None:
+    """Teach the stand-in these requests."""
+
+    def shown(hub: Any, issue: dict[str, Any]) -> Any:
+        labels = [{**SHAPE["labels"][0], "name": name} for name in issue["labels"]]
+        url = f"{standin.HTML}/{standin.REPOSITORY}/issues/{issue['number']}"
+        changes = {**issue, "user": hub.user(issue["user"]), "labels": labels, "html_url": url}
+        return standin.overlaid(SHAPE, changes)
+
+    def too_long(body: Any) -> bool:
+        return len(body.get("body") or "") > LONGEST
+
+    def listed(hub: Any, query: dict[str, str], body: Any) -> Any:
+        state, labels = query.get("state", "open"), {name for name in query.get("labels", "").split(",") if name}
+        found = [each for each in hub.issues if state in ("all", each["state"]) and labels <= set(each["labels"])]
+        return standin.page([shown(hub, each) for each in reversed(found)], query)
+
+    def create(hub: Any, query: dict[str, str], body: Any) -> Any:
+        if too_long(body):
+            return standin.refused("body is too long (maximum is 65536 characters)")
+        issue = {"number": hub.number(), "state": "open", "state_reason": None, "user": hub.login, "labels": [], **body}
+        hub.issues.append(issue)
+        return 201, shown(hub, issue), {}
+
+    def edit(hub: Any, query: dict[str, str], body: Any, number: str) -> Any:
+        found = next((each for each in hub.issues if each["number"] == int(number)), None)
+        if found is None:
+            return standin.missing()
+        if too_long(body):
+            return standin.refused("body is too long (maximum is 65536 characters)")
+        found.update(body)
+        return shown(hub, found)
+
+    standin.ROUTES[:0] = [
+        ("GET", "REPO/issues", listed),
+        ("POST", "REPO/issues", create),
+        ("PATCH", r"REPO/issues/(\d+)", edit),
+    ]
