@@ -22,6 +22,7 @@ import msgspec
 from kernelci import backends
 from kernelci.workbench import namespaces, zygote
 from kernelci.workbench.bound import Bound
+from kernelci.workbench.looking import looked_at
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import (
     AllDone,
@@ -157,8 +158,9 @@ class LoadedKernel:
         from kernelci.workbench.separate import Separate
 
         memory = Separate(self._arena, self.device) if self._separate else self._arena
-        done = self._called(memory, message)
-        settle(self.device)
+        with looked_at(self.device if message.profiled else "cpu"):
+            done = self._called(memory, message)
+            settle(self.device)
         memory.give_back()
         return done
 

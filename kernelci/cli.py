@@ -54,6 +54,7 @@ def _climbing(function: Any) -> Any:
 @click.option("--base", default="", metavar="REF", help="Compare with the kernels of this commit, branch or tag.")
 @click.option("--base-folder", type=FOLDER, help="Compare with the project in this folder.")
 @click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
+@click.option("--profile", metavar="changed|all|none|NAME", help="Rows that Nsight Compute looks into.")
 def run(root: Path, rungs: str, **options: Any) -> int:
     """Climb the ladder with the given KERNELS (names, wildcards, references or files); all without one."""
     wanted = tuple(part.strip() for part in rungs.split(",") if part.strip())

@@ -30,13 +30,16 @@ def climb(
     base: str = "",
     base_folder: Path | None = None,
     gpus: str | None = None,
+    profile: str | None = None,
 ) -> tuple[Report, Path]:
     """Climb with the project at `root`; the report and the folder it lies in. Raises KernelciError.
 
     `base`: a commit to compare with; `base_folder`: a folder that holds the project as it was there.
     """
     root = root.resolve()
-    options = config.load(root, flags={"jobs": jobs, "gpus": gpus, "out": str(out) if out else None})
+    options = config.load(
+        root, flags={"jobs": jobs, "gpus": gpus, "profile": profile, "out": str(out) if out else None}
+    )
     found = catalog.scan(root, options)
     chosen = found.select(kernels)
     if not chosen:

@@ -232,10 +232,19 @@ _OTHER = ("changed: ", "the same machine code")
 
 
 def cause(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str:
-    """What the dumps of base and head say of a time that differs: the likeliest cause, or nothing.
+    """What dumps and profiles of base and head say of a time that differs: the likeliest cause, or nothing."""
+    profile = kernel.rung("profile")
+    rows = [row for row in profile.rows if row.case == case] if profile else []
+    seen = [note.removeprefix(EXPLAINS) for row in rows for note in row.notes if note.startswith(EXPLAINS)]
+    return "; ".join(filter(None, (_of_code(kernel, case, target, verdict), *seen[:1])))
 
-    Where this case was not compiled by itself, the build of another of its dtype speaks for it.
-    """
+
+EXPLAINS = "explains: "
+
+
+def _of_code(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str:
+    """The likeliest cause in the machine code. Where this case was not compiled by itself, the build of another of its
+    dtype speaks for it."""
     rung = kernel.rung("dump")
     rows = [row for row in rung.rows if row.target == target and row.notes] if rung else []
     own = [row for row in rows if row.case == case]

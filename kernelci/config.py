@@ -101,6 +101,20 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sanitize_timeout_s: Annotated[
         Seconds, Meta(description="deadline for one tool of the sanitize rung, over all its calls")
     ] = 120.0
+    profile: Annotated[
+        str,
+        Meta(
+            pattern=r"^[\w.*?/\[\]+=-]{1,200}$",
+            description="bench rows that Nsight Compute looks into: `changed` against base, `all`, `none`, or a "
+            "wildcard of kernels or cases",
+        ),
+    ] = "changed"
+    profile_rows: Annotated[
+        AtLeastOne, Meta(description="rows of a kernel that are profiled at most, slowest first")
+    ] = 4
+    profile_timeout_s: Annotated[
+        Seconds, Meta(description="deadline for one row under Nsight Compute, compilation included")
+    ] = 120.0
     interpreter_timeout_s: Annotated[Seconds, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
     interpreter_elements: Annotated[
         AtLeastOne, Meta(description="largest case for the CPU interpreter, in elements of inputs and outputs")

@@ -13,24 +13,23 @@ from pathlib import Path
 
 import torch
 
-from kernelci import backends
+from kernelci import backends, cold
 from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
 from kernelci.config import cache_folder
-from kernelci.court import Court, Start, environment_for, hidden_folders, start, start_baseline
+from kernelci.court import Court, Start, start, start_baseline
 from kernelci.errors import Verdict
 from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
-from kernelci.workbench import baselines, hidden, nvml, oracle, sandbox, sanitizer
+from kernelci.workbench import baselines, hidden, nvml, oracle, profiler, sanitizer
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, missing_here
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.protocol import Source, TensorPlace
-from kernelci.workbench.session import Limits, Session
-from kernelci.workbench.single import Single
+from kernelci.workbench.session import Session
 from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all, run_drawn
 
 # Cases of sizes that no file names, per run.
@@ -282,8 +281,11 @@ class KernelReferee:
 
     def open(self, arena: Arena | None = None, audit: bool = False) -> Session:
         """A session with a fresh candidate of this kernel, on an arena that others use too or on its own."""
+        return self._start(self._start_of(audit), arena)
+
+    def _start_of(self, audit: bool = False) -> Start:
         caches = tuple(filter(None, (future.result() for future in self._caches)))
-        return self._start(Start(source_of(self.kernel), self.card.entry, self.card.backend, caches, audit), arena)
+        return Start(source_of(self.kernel), self.card.entry, self.card.backend, caches, audit)
 
     def _start(self, what: Start, arena: Arena | None) -> Session:
         return start(self._court, self.side, what, arena)
@@ -329,25 +331,15 @@ class KernelReferee:
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""
         drawn = [self.drawn(case, VARIED) for case in cases]
-        return sanitizer.inspect(tool, lambda: self._cold(tool), drawn, self.config.sanitize_timeout_s)
+        opened = partial(cold.opened, self._court, self._start_of(), cold.sanitizing(tool, self.config))
+        return sanitizer.inspect(tool, opened, drawn, self.config.sanitize_timeout_s)
 
-    def _cold(self, tool: str) -> sanitizer.Opened:
-        """A session whose candidate the tool starts, with each tensor in an allocation of its own."""
-        card, config, binary = self.card, self.config, sanitizer.find()
-        assert binary is not None
-        kind = environment_for("cuda", card.backend, self.device)
-        single = Single(
-            (card.backend,),
-            lambda cache: kind(cache) | sanitizer.ENVIRONMENT,
-            hidden_folders(self._court),
-            devices=sandbox.gpu_nodes(self.device.node),
-            wrap=lambda report: sanitizer.command(binary, tool, report),
-            shown=(binary.parent,),
-        )
-        limits = Limits(config.load_timeout_s, config.sanitize_timeout_s, config.memory_bytes)
-        caches = tuple(filter(None, (future.result() for future in self._caches)))
-        where = (source_of(self.kernel), card.entry, card.backend, self.device.torch_name)
-        return Session(single, *where, limits, caches, separate=True), single
+    def profile(self, case: Case) -> profiler.Profile:
+        """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
+        binary, limit_s = profiler.require(), self.config.profile_timeout_s
+        drawn = profiler.drawn(self.reference, case, self._court.seed, self.device.torch_name)
+        opened = partial(cold.opened, self._court, self._start_of(), cold.profiling(binary, limit_s))
+        return profiler.profile(opened, drawn, binary, limit_s)
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""

@@ -109,6 +109,9 @@ class Referee(Protocol):
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> Any:
         """The Inspection of a tool's run over these cases (kernelci.workbench.sanitizer)."""
 
+    def profile(self, case: Case) -> Any:
+        """The Profile of a case (kernelci.workbench.profiler). Raises Verdict."""
+
     @property
     def seed(self) -> str:
         """The run's secret seed."""

@@ -37,3 +37,21 @@ def nsight_compute() -> Path | None:
         *sorted(_LOCAL.glob(f"cuda-*/bin/{NSIGHT_COMPUTE}"), reverse=True),
     ]
     return next((place for place in places if place and place.is_file()), None)
+
+
+@functools.cache
+def nsight_compute_inside() -> Path | None:
+    """The program that the command line starts, below the folder of its version: that is what a sandbox can show."""
+    found = nsight_compute()
+    if found is None:
+        return None
+    homes = [found.resolve().parent, *found.resolve().parent.parent.glob("nsight-compute-*")]
+    for home in [*homes, *sorted(_NSIGHT.glob("*"), reverse=True)]:
+        for path in sorted(home.glob(f"target/linux-desktop-*/{NSIGHT_COMPUTE}")):
+            return path
+    return found.resolve()
+
+
+def home_of_nsight_compute(binary: Path) -> Path:
+    """The folder that holds all that this program needs."""
+    return binary.parents[2] if binary.parent.parent.name == "target" else binary.parent

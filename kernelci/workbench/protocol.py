@@ -114,12 +114,14 @@ class Call(Message, frozen=True):
     """Call the entry once. `case` holds the case's values; `outputs` are passed by name if the entry takes them.
 
     `config`: the number of the tuning configuration that autotuners must take; None lets them choose.
+    `profiled`: a profiler around this process is to look at this call.
     """
 
     case: dict[str, Any]
     arguments: dict[str, Value]
     outputs: dict[str, TensorPlace]
     config: int | None = None
+    profiled: bool = False
 
 
 class Calls(Message, frozen=True):

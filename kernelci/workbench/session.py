@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from kernelci.errors import Verdict
 from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
@@ -94,6 +96,7 @@ class Session:
         self._spots: dict[int, dict[str, Spots]] = {}  # by series
         self._graphs: frozenset[int] = frozenset()  # the series whose results can't move
         self.configs = 0  # of the longest list that an autotuner chose from
+        self.profiled = False  # whether a profiler around the candidate is to look at calls
 
     def reserve(self, size: int) -> None:
         """Make the arena at least `size` bytes large; a larger one needs a fresh candidate."""
@@ -104,7 +107,7 @@ class Session:
 
     def call(self, message: Call) -> Done:
         """Call the entry in the candidate. Raises Verdict."""
-        answer = self._answered(message, Done)
+        answer = self._answered(replace(message, profiled=self.profiled), Done)
         self.configs = max(self.configs, answer.configs)
         return answer
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -63,8 +64,9 @@ class SingleCandidate(Candidate):
 class Single:
     """Starts single processes; stands where a session expects a zygote. They see these `devices`' nodes.
 
-    `wrap` gives the tool's part of the command line, from the path that it reports to; `shown` are folders that it
-    needs to see. The kernel shares a sandbox with the tool, so what the tool reports is evidence, not proof.
+    `wrap` gives the tool's part of the command line, from the path that it reports to: a file, or with `folder` an
+    empty folder for several. `shown` are folders that it needs to see. The kernel shares a sandbox with the tool, so
+    what the tool reports is evidence, not proof.
     """
 
     def __init__(
@@ -76,7 +78,9 @@ class Single:
         devices: Sequence[str] = (),
         wrap: Wrap = lambda report: (),
         shown: Iterable[Path] = (),
+        folder: bool = False,
     ) -> None:
+        self._many = folder
         self._backends = backends
         self._environment = environment
         self._hidden = tuple(hidden)
@@ -90,8 +94,8 @@ class Single:
     def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> SingleCandidate:
         """A fresh process that has made its imports. Raises RunnerBroken if it does not come up."""
         report = self._folder / f"report{len(self._processes)}"
-        report.touch()
-        report.chmod(0o666)
+        (report.mkdir if self._many else report.touch)()
+        report.chmod(0o777 if self._many else 0o666)
         jail = None
         if sandboxed():
             writable = {REPORT: report}
@@ -116,6 +120,10 @@ class Single:
         """What the tool wrote, of all processes so far: untrusted text, at most REPORT_BYTES of each."""
         return "\n".join(process.text() for process in self._processes)
 
+    def file(self, name: str) -> bytes:
+        """A file that the tool left in the last process's folder, its first REPORT_BYTES: untrusted; empty if none."""
+        return read_plain(self._processes[-1].report / name) if self._processes else b""
+
     def close(self) -> None:
         """End what still runs, and drop the reports."""
         for process in self._processes:
@@ -134,7 +142,7 @@ class _Process:
         jail: sandbox.Jail | None,
         arena_fd: int | None,
     ) -> None:
-        self._report = report
+        self.report = report
         self._jail = jail
         self._ended: Future[Exited] = Future()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Candidate.close
@@ -176,7 +184,7 @@ class _Process:
                 code = self._process.wait(POLL_S)
                 break
             too_much = memory_bytes and namespaces.memory(self._process.pid) > memory_bytes
-            if too_much or self._report.stat().st_size > REPORT_BYTES:
+            if too_much or written(self.report) > REPORT_BYTES:
                 self.kill(0)
         self.kill(0)  # what it left behind in its group
         if self._jail is not None:
@@ -196,9 +204,26 @@ class _Process:
 
     def text(self) -> str:
         """What the tool has written."""
-        with contextlib.suppress(OSError), self._report.open("rb") as file:
-            return file.read(REPORT_BYTES).decode("utf-8", "replace")
-        return ""
+        return read_plain(self.report).decode("utf-8", "replace")
+
+
+def written(report: Path) -> int:
+    """Bytes in a report, file or folder; what vanishes while it is counted is not counted."""
+    total = 0
+    for path in [report, *report.iterdir()] if report.is_dir() else [report]:
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
+
+
+def read_plain(path: Path) -> bytes:
+    """The beginning of a file that others could have put anything in place of: no link is followed, nothing awaited."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with open(descriptor, "rb") as file:
+        return file.read(REPORT_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 def _ending(code: int, jailed: bool) -> tuple[int, int]:

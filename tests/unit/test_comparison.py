@@ -229,3 +229,12 @@ def test_the_same_machine_code_is_said_of_another_time(reports) -> None:
 @pytest.mark.parametrize(("case", "target"), [("64x64-fp32", "sm_90a"), ("64x64-fp16", "sm_80")])
 def test_builds_of_other_dtypes_and_targets_say_nothing(reports, case: str, target: str) -> None:
     assert "" == _explained(reports, Verdict.SLOWER, *NOTES, case=case, target=target)
+
+
+def test_what_a_profile_explains_stands_behind_the_cause(reports) -> None:
+    dump = Row(Outcome.PASSED, "64x64-fp16", "sm_90a", notes=NOTES)
+    looked = Row(Outcome.PASSED, "64x64-fp16", notes=("explains: bank conflicts 0 % -> 40 %", "explains: more"))
+    rungs = [RungResult(name, Outcome.PASSED, rows=(row,)) for name, row in (("dump", dump), ("profile", looked))]
+    kernel = reports.kernel("softmax/triton", *rungs)
+    found = comparison.cause(kernel, "64x64-fp16", "sm_90a", Verdict.SLOWER)
+    assert "spills: 0 -> 136 bytes; bank conflicts 0 % -> 40 %" == found

@@ -1,0 +1,57 @@
+"""A candidate that a tool starts: compute-sanitizer or Nsight Compute, in a sandbox of its own."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernelci.config import Config
+from kernelci.court import Court, Start, environment_for, hidden_folders
+from kernelci.workbench import profiler, sandbox, sanitizer
+from kernelci.workbench.instruments import home_of_nsight_compute
+from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.single import Single, Wrap
+
+
+class Tool(Struct, frozen=True):
+    """What stands around the candidate: its part of the command line, the folders that it needs, its variables, its
+    deadline. `separate`: each tensor in an allocation of its own; `folder`: it leaves several files."""
+
+    wrap: Wrap
+    shown: Sequence[Path]
+    limit_s: float
+    environment: Mapping[str, str] = {}
+    separate: bool = False
+    folder: bool = False
+
+
+def opened(court: Court, what: Start, tool: Tool) -> tuple[Session, Single]:
+    """A session whose candidate the tool starts, and what reads the tool's files."""
+    device, config = court.device, court.config
+    kind = environment_for("cuda", what.backend, device)
+    single = Single(
+        (what.backend,),
+        lambda cache: kind(cache) | dict(tool.environment),
+        hidden_folders(court),
+        devices=sandbox.gpu_nodes(device.node),
+        wrap=tool.wrap,
+        shown=tool.shown,
+        folder=tool.folder,
+    )
+    limits = Limits(config.load_timeout_s, tool.limit_s, config.memory_bytes)
+    where = (what.source, what.entry, what.backend, device.torch_name)
+    return Session(single, *where, limits, what.caches, separate=tool.separate), single
+
+
+def sanitizing(tool: str, config: Config) -> Tool:
+    """compute-sanitizer's tool of this name, with each tensor in an allocation of its own."""
+    binary = sanitizer.find()
+    assert binary is not None
+    wrap = partial(sanitizer.command, binary, tool)
+    return Tool(wrap, (binary.parent,), config.sanitize_timeout_s, sanitizer.ENVIRONMENT, separate=True)
+
+
+def profiling(binary: Path, limit_s: float) -> Tool:
+    """Nsight Compute, which leaves a report and its log."""
+    return Tool(partial(profiler.command, binary), (home_of_nsight_compute(binary),), limit_s, folder=True)

@@ -1,0 +1,120 @@
+"""profile: Nsight Compute on the bench rows that matter: what a call does to the GPU, and why it waits.
+
+Against a base: what explains a time that changed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from kernelci import units
+from kernelci.errors import Verdict
+from kernelci.gate import Gate
+from kernelci.model import Artifact, Metric, Row, Unit
+from kernelci.reasons import Outcome
+from kernelci.reference import Case
+from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.workbench import counters, profiler
+from kernelci.workbench.ncu_report import Launch
+from kernelci.workbench.profiler import Profile
+
+FOLDER = "profile"
+CHANGED, ALL, NONE = "changed", "all", "none"
+EXPLAINED, ADVICE = 4, 4  # lines of each kind in a row's notes
+APART, LEAST_NS = 0.05, 20_000.0  # a profile that is further from the benchmark is told so, for times of this length
+HARMLESS = ("INF", "INFO", "OK")  # kinds of rules that advise nothing
+
+
+@rung("profile", after=("benchmark",), needs=("gpu", "quiet"))
+def profile(referee: Referee) -> Findings:
+    """One row per bench row that is looked into."""
+    chosen = choose(referee)
+    if not chosen:
+        raise Verdict("not-requested", f"no row to look into by profile = {referee.config.profile!r}")
+    profiler.require()
+    found = Findings()
+    for case, timed in chosen:
+        try:
+            _look(referee, case, timed, found)
+        except Verdict as verdict:
+            found.rows.append(failed(referee, verdict, case, rung="profile"))
+            if verdict.reason == "no-counters":  # nor will the next one have any
+                break
+    return found
+
+
+def choose(referee: Referee) -> list[tuple[Case, Row]]:
+    """The bench cases that were timed and are asked for, the slowest first."""
+    rows = [row for row in referee.climbed["benchmark"].rows if row.outcome is Outcome.PASSED and _tag(row, "time")]
+    wanted = [row for row in rows if _is_wanted(referee, row)]
+    wanted.sort(key=lambda row: -_value(row, "time"))
+    cases = ((referee.reference.case_of(row.case), row) for row in wanted[: referee.config.profile_rows])
+    return [(case, row) for case, row in cases if case is not None]
+
+
+def _is_wanted(referee: Referee, row: Row) -> bool:
+    asked = referee.config.profile
+    if asked in (ALL, NONE):
+        return asked == ALL
+    if asked == CHANGED:
+        floor = Gate.now(referee.config.gate).of(referee.kernel.name, row.case).floor
+        return abs(_value(row, "delta")) > floor
+    return fnmatchcase(referee.kernel.name, asked) or fnmatchcase(row.case, asked)
+
+
+def _tag(row: Row, tag: str) -> Metric | None:
+    return next((metric for metric in row.metrics if metric.tag == tag), None)
+
+
+def _value(row: Row, tag: str) -> float:
+    metric = _tag(row, tag)
+    return float(metric.value) if metric is not None else 0.0
+
+
+def _look(referee: Referee, case: Case, timed: Row, found: Findings) -> None:
+    """Profile head, and base where the row compares with it."""
+    head = referee.profile(case)
+    found.artifacts.append(_kept(referee, case, head, ".ncu-rep"))
+    metrics = counters.figures(head.launches)
+    notes = [*_apart(metrics, timed)]
+    if referee.base is not None and _tag(timed, "delta") is not None:
+        try:
+            base = referee.base.profile(case)
+            found.artifacts.append(_kept(referee, case, base, ".base.ncu-rep"))
+            old = counters.figures(base.launches)
+            notes += [f"explains: {text}" for text in counters.explained(old, metrics)[:EXPLAINED]]
+            metrics = (*metrics, *_of_base(old))
+        except Verdict as verdict:
+            notes.append(f"base was not profiled: {verdict.message}"[:500])
+    notes += [f"finding: {text}" for text in advice(head.launches)[:ADVICE]]
+    found.rows.append(Row(Outcome.PASSED, case.id, metrics=metrics, notes=tuple(notes)))
+
+
+def _of_base(metrics: Sequence[Metric]) -> Iterator[Metric]:
+    for metric in metrics:
+        yield Metric(f"{metric.tag}_base", metric.value, metric.unit, f"{metric.name}, base", metric.description)
+
+
+def _apart(metrics: Sequence[Metric], timed: Row) -> Iterator[str]:
+    """Whether the profile's time is not the benchmark's: the tool keeps no clock steady, and flushes caches."""
+    seen = next((float(metric.value) for metric in metrics if metric.tag == "profile_time"), 0.0)
+    time = _value(timed, "time")
+    if seen and time >= LEAST_NS and abs(seen / time - 1) > APART:
+        share = units.value(seen / time - 1, Unit.FRACTION)
+        yield f"the profile's time is {share} off the benchmark's: compare shares, not times"
+
+
+def advice(launches: Sequence[Launch]) -> list[str]:
+    """What the tool's rules advise, the largest expected gain first, each once."""
+    found = [each for launch in launches for each in launch.advice if each.kind.upper() not in HARMLESS and each.text]
+    found.sort(key=lambda each: -each.speedup)
+    told = (f"{each.text} (expected gain {100 * each.speedup:.3g} %)" if each.speedup else each.text for each in found)
+    return list(dict.fromkeys(told))
+
+
+def _kept(referee: Referee, case: Case, profile: Profile, ending: str) -> Artifact:
+    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ending)
+    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
+    (referee.out / path).write_bytes(profile.report)
+    return Artifact(str(path), "ncu-rep", len(profile.report))
