@@ -49,6 +49,7 @@ from kernelci.workbench.protocol import (
     Source,
     TensorPlace,
     ToCandidate,
+    Turn,
     Value,
 )
 from kernelci.workbench.recorder import Recorder
@@ -145,6 +146,9 @@ class LoadedKernel:
             return self._go(self._series[message.number])
         if isinstance(message, Audit):
             return self._recorder.stop() if self._recorder else Ledger(missing="nothing was to be recorded")
+        if isinstance(message, Turn):
+            self._prepare(message.case)
+            return Prepared()
         if isinstance(message, Forget):
             self._series.clear()
             return Prepared()
@@ -208,7 +212,6 @@ class LoadedKernel:
         return Results([call.raw for call in calls], message.call.outputs, message.workspace, self._arena)
 
     def _go(self, series: ReadySeries) -> Finished:
-        self._prepare(series.call.case)
         with self._backend.tuned(series.call.config):
             return series.go()
 

@@ -119,6 +119,7 @@ class Contestant:
         if life != self.session.life:  # the process that was ready died of another case
             bank.deal()
             self.prepare(number, course, kind, config)
+        self.session.turn(dict(bank.case.values))
         began = time.monotonic()
         bank.deal(calls, self.session.spots(number))
         spent.drawing += time.monotonic() - began

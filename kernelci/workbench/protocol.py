@@ -163,6 +163,15 @@ class Audit(Message, frozen=True):
     """Tell what the GPU did since the last such message; only after a load that asked to record it."""
 
 
+class Turn(Message, frozen=True):
+    """Get ready for series of this case: what the kernel prepares for a case is no part of a call's time.
+
+    It names the case and not the series, so that nobody knows before `Go` which window comes.
+    """
+
+    case: dict[str, Any]
+
+
 class Forget(Message, frozen=True):
     """Drop all series: their graphs take memory."""
 
@@ -294,7 +303,7 @@ class Ledger(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Forget
+ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Forget | Turn
 FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger
 
 

@@ -31,6 +31,7 @@ from kernelci.workbench.protocol import (
     Series,
     Source,
     Spots,
+    Turn,
 )
 
 Answer = TypeVar("Answer", bound=Message)
@@ -153,6 +154,10 @@ class Session:
         self._spots[message.number] = answer.spots
         self._graphs = self._graphs | {message.number} if message.mode == "graph" else self._graphs - {message.number}
         return answer
+
+    def turn(self, case: dict[str, Any]) -> None:
+        """Let the kernel prepare for a case, outside of every window. Raises Verdict."""
+        self._answered(Turn(case), Prepared)
 
     def spots(self, number: int) -> dict[str, Spots]:
         """Where a series leaves what it returns, by output: a claim. Empty: in its slots."""

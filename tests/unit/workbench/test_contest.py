@@ -356,3 +356,19 @@ def test_ratios_turn_around_with_the_sides(times: list[tuple[float, float]]) -> 
 
 def test_half_a_block_is_no_pair() -> None:
     assert () == log_ratios([_timed([1], []), _timed([], [1]), Block({})], "base", "head", COST.wall)
+
+
+def test_a_kernel_is_prepared_for_the_case_whose_turn_it_is(fight: Fight, opener: MakeOpener) -> None:
+    planned = opener("""
+        import torch
+        plan = 0
+        def prepare(case):
+            global plan
+            plan = case.rows
+        def f(x, y):
+            torch.add(x, 1 if plan == x.shape[0] else 2, out=y)
+    """)
+
+    found = fight({"base": planned, "head": planned}, cases=2)
+
+    assert ({}, [1, 1]) == (found.faults, [len(blocks) for blocks in found.blocks])
