@@ -8,7 +8,8 @@ from msgspec import Struct
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 16, 16, 46
-LEGEND = 8  # names of points that are written beside them; the others tell theirs on hovering
+LEGEND = 24  # of so many points names stand beside them, where there is room; the others tell theirs on hovering
+LABEL_WIDTH, LABEL_HEIGHT = 240, 13
 STYLE = (
     ".rl text{font:12px system-ui,sans-serif;fill:#333}.rl .grid{stroke:#ddd}.rl .axis{stroke:#777}"
     ".rl .roof{stroke:#b3261e;fill:none;stroke-width:2}.rl .sheet{stroke:#999;fill:none;stroke-dasharray:5 4}"
@@ -20,12 +21,13 @@ STYLE = (
 
 
 class Point(Struct, frozen=True):
-    """A case: FLOP/byte, FLOP/s, what binds it (memory, compute, latency), and its name."""
+    """A case: FLOP/byte, FLOP/s, what binds it (memory, compute, latency), its name, and what is told on hovering."""
 
     name: str
     intensity: float
     flops_per_s: float
     bound: str
+    detail: str = ""
 
 
 class Roof(Struct, frozen=True):
@@ -112,11 +114,14 @@ def _roof(roof: Roof, frame: Frame) -> str:
 
 
 def _points(points: Sequence[Point], frame: Frame) -> Iterator[str]:
-    for number, point in enumerate(points):
+    named: list[tuple[float, float]] = []
+    for point in points:
         x, y = frame.at(point.intensity, point.flops_per_s)
-        title = f"<title>{escape(point.name)}</title>"
+        title = f"<title>{escape(f'{point.name} {point.detail}'.strip())}</title>"
         yield f'<circle class="{escape(point.bound)}" cx="{x}" cy="{y}" r="4">{title}</circle>'
-        if number < LEGEND and len(points) <= LEGEND:
+        free = all(abs(y - other) >= LABEL_HEIGHT or abs(x - beside) >= LABEL_WIDTH for beside, other in named)
+        if len(points) <= LEGEND and free:
+            named.append((x, y))
             end = x > WIDTH * 0.7
             yield _text(x - 7 if end else x + 7, y + 4, escape(point.name), "end" if end else "start")
 
@@ -127,3 +132,23 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+
+
+SPAN, BAR_WIDTH, BAR_HEIGHT = 0.1, 160, 16  # a bar shows changes of up to so much
+BAR_STYLE = (
+    ".iv .zero{stroke:#777}.iv .floor{fill:#8883}.iv .SLOWER{stroke:#b3261e;fill:#b3261e}"
+    ".iv .FASTER{stroke:#1a7f37;fill:#1a7f37}.iv .SAME,.iv .UNKNOWN{stroke:#777;fill:#777}"
+)
+
+
+def interval(low: float, middle: float, high: float, floor: float, verdict: str) -> str:
+    """A change's interval around its value as a small SVG, zero in the middle, with what does not matter shaded."""
+    x = [_scaled(value, (-1, 1), 0, BAR_WIDTH) for value in (low / SPAN, middle / SPAN, high / SPAN)]
+    left, right = (_scaled(sign * floor / SPAN, (-1, 1), 0, BAR_WIDTH) for sign in (-1, 1))
+    half = BAR_HEIGHT / 2
+    return (
+        f'<svg class="iv" viewBox="0 0 {BAR_WIDTH} {BAR_HEIGHT}" width="{BAR_WIDTH}" height="{BAR_HEIGHT}" role="img" '
+        f'aria-label="interval"><rect class="floor" x="{left}" y="0" width="{right - left:.1f}" height="{BAR_HEIGHT}"/>'
+        f'{_line("zero", BAR_WIDTH / 2, 0, BAR_WIDTH / 2, BAR_HEIGHT)}<g class="{escape(verdict)}">'
+        f'<line x1="{x[0]}" y1="{half}" x2="{x[2]}" y2="{half}"/><circle cx="{x[1]}" cy="{half}" r="3"/></g></svg>'
+    )

@@ -100,7 +100,7 @@ def list_(root: Path, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("folder", type=FOLDER)
-@click.option("--format", "format_", default="console", help="console, markdown, junit, json, feedback or github.")
+@click.option("--format", "format_", default="console", help="console, html, markdown, junit, json, feedback, github.")
 @click.option("--output", type=FOLDER, help="Write to this file instead of standard output.")
 @click.pass_obj
 def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
@@ -108,7 +108,7 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
     from kernelci import reporters, results
 
     found = results.read(folder)
-    rendered = reporters.render(format_, found, root)
+    rendered = reporters.render(format_, found, root, files=folder if folder.is_dir() else folder.parent)
     if output is not None:
         output.write_text(rendered, encoding="utf-8")
     else:

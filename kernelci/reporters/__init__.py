@@ -20,6 +20,8 @@ class Context(Struct, frozen=True, kw_only=True):
 
     folder: str = ""
     """Where the report lies, as its reader would name it."""
+    files: Path | None = None
+    """HTML only: the folder to read the report's artifacts from."""
     root: Path | None = None
     """The project, whose own report_templates override ours."""
     page: Literal["comment", "summary"] = "comment"
@@ -52,9 +54,9 @@ def get(name: str) -> Reporter:
     return cast(Reporter, importlib.import_module(f"{__name__}.{known[name]}"))
 
 
-def render(name: str, report: Report, root: Path | None = None, folder: str = "") -> str:
+def render(name: str, report: Report, root: Path | None = None, folder: str = "", files: Path | None = None) -> str:
     """The report in a format, as text. Raises ConfigError for an unknown format, and for a template that is wrong."""
-    made = get(name).render(report, Context(folder=folder, root=root))
+    made = get(name).render(report, Context(folder=folder, root=root, files=files))
     return made.decode() if isinstance(made, bytes) else made
 
 

@@ -35,7 +35,7 @@ def place_all(referee: Referee) -> Findings:
         work = _work(referee, case, time, row.case)
         placed = roofline.place(work, ceilings, tuple(_hints(referee, row.case)), referee.config.roofline_stop)
         found.rows.append(Row(Outcome.PASSED, row.case, metrics=tuple(_metrics(placed)), notes=(placed.text,)))
-        points.append(Point(row.case, work.intensity, 1e9 * work.flops / work.time_ns, str(placed.bound)))
+        points.append(Point(row.case, work.intensity, 1e9 * work.flops / work.time_ns, str(placed.bound), placed.text))
         roofs |= _roofs(ceilings, timing.dtype_of_case(case))
     if not found.rows:
         raise Verdict("not-measured", "no bench case has a time that can be trusted")

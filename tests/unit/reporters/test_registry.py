@@ -6,14 +6,14 @@ from kernelci.reporters import Context
 
 
 def test_the_formats_are_the_files_of_the_folder() -> None:
-    assert ("console", "feedback", "github", "json", "junit", "markdown") == reporters.names()
+    assert ("console", "feedback", "github", "html", "json", "junit", "markdown") == reporters.names()
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         reporters.get("pdf")
 
-    assert "known: console, feedback, github, json, junit, markdown" == caught.value.hint
+    assert "known: console, feedback, github, html, json, junit, markdown" == caught.value.hint
 
 
 def test_json_is_the_file_on_disk(reports) -> None:
@@ -22,6 +22,6 @@ def test_json_is_the_file_on_disk(reports) -> None:
     assert results.encode(report) == reporters.get("json").render(report, Context())
 
 
-@pytest.mark.parametrize("name", ["console", "feedback", "github", "json", "junit", "markdown"])
+@pytest.mark.parametrize("name", ["console", "feedback", "github", "html", "json", "junit", "markdown"])
 def test_every_format_renders_to_text(name: str, reports) -> None:
     assert reporters.render(name, reports.one_wrong()).endswith("\n")
