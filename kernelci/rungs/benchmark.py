@@ -97,6 +97,7 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
         base = _time_of_base(one, calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
+        metrics += figures.rooflines(calibration.ceiling_ns(cost, dtype), base, time)
         metrics += figures.Duel(one.blocks, calibration.overhead).metrics()
         metrics += figures.Duel(one.blocks, calibration.overhead, end_to_end=True).metrics("_end_to_end")
     elif one.base_fault is not None:

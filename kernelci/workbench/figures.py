@@ -64,6 +64,13 @@ def time_metric(tag: str, name: str, found: Time, text: str) -> Metric:
     return Metric(tag, number(found.ns), Unit.NANOSECONDS, name, text, number(found.low), number(found.high))
 
 
+def rooflines(ceiling_ns: float, base: Time, head: Time) -> Iterator[Metric]:
+    """Which share of what the GPU reaches both sides attain; nothing where the case has no ceiling."""
+    text = "the least time at the ceilings that were measured in this run, over the time"
+    for side, found in (("base", base), ("head", head)) if ceiling_ns else ():
+        yield Metric(f"roofline_{side}", number(ceiling_ns / found.ns), Unit.FRACTION, f"of ceiling, {side}", text)
+
+
 def _end_to_end(found: Time, blocks: Sequence[Block]) -> Iterator[Metric]:
     each = windows(blocks, "head.each")
     if not each:

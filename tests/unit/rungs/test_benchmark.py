@@ -114,7 +114,7 @@ def _tags(row: Row) -> set[str]:
 
 
 ALONE = {"time", "bandwidth", "flops", "of_ceiling"}
-COMPARED = {"time_base", "time_head", "delta", "noise", "p", "blocks"}
+COMPARED = {"time_base", "time_head", "roofline_base", "roofline_head", "delta", "noise", "p", "blocks"}
 END_TO_END = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end"}
 
 
