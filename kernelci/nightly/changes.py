@@ -142,7 +142,7 @@ def _state(rows: Sequence[Row], words: Event | None, is_dated: bool, today: date
         return State.FIXED
     if words is not None and words.kind == "acknowledged" and (words.until is None or today <= words.until):
         return State.ACKNOWLEDGED
-    seen = any(row.back is False and row.trusted and (row.trusted - row.since).days >= GREEN for row in rows)
+    seen = any(row.back is not True and row.trusted and (row.trusted - row.since).days >= GREEN for row in rows)
     return State.CONFIRMED if is_dated or seen else State.NEW
 
 

@@ -228,4 +228,18 @@ def bisect(
     return {0: 3, 1: 0}.get(len(found.commits), 1)
 
 
-COMMANDS: tuple[click.Command, ...] = (nightly, history, bisect)
+@click.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--out", type=FOLDER, default=Path("kernelci-site"), show_default=True)
+@click.option("--repository", default="", metavar="OWNER/NAME", help="For links to commits.")
+@click.pass_obj
+def dashboard(root: Path, folder: Path, out: Path, repository: str) -> int:
+    """Write static pages that show the history in FOLDER: every kernel on every GPU, night by night."""
+    from kernelci.nightly import dashboard as building
+
+    written = building.build(folder, out, repository, root)
+    click.echo(f"wrote {written[0]} and {len(written) - 1} more pages")
+    return 0
+
+
+COMMANDS: tuple[click.Command, ...] = (nightly, history, bisect, dashboard)

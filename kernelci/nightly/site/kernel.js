@@ -1,0 +1,138 @@
+"use strict";
+const get = (id) => document.getElementById(id);
+const data = JSON.parse(get("data").textContent);
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const DAY = 86400;
+const date = (day) => new Date(day * DAY * 1000).toISOString().slice(0, 10);
+const units = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const time = (ns) => { if (ns == null) return "no time"; const [size, unit] = units.find(([size]) => ns >= size) || units[3]; return `${(ns / size).toPrecision(4)} ${unit}`; };
+const percent = (share) => share == null ? "" : `${(100 * share).toFixed(1)} %`;
+let charts = [], row = data[0], at = -1;
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function marked(u) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.lineWidth = devicePixelRatio;
+  ctx.font = `${12 * devicePixelRatio}px system-ui`;
+  for (const { night, kind } of row.marks) {
+    const x = u.valToPos(night * DAY, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    // Kinds differ in dashes and signs, not in colour alone.
+    ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far" }[kind]);
+    ctx.setLineDash({ change: [], step: [6, 4], machine: [2, 3] }[kind].map((part) => part * devicePixelRatio));
+    ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
+    ctx.fillText({ change: "▲", step: "◆", machine: "⚙" }[kind], x + 3 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+  }
+  ctx.restore();
+}
+
+function draw(id, columns, format, hooks = {}) {
+  const target = get(id);
+  target.replaceChildren();
+  if (!columns[0].some((value) => value != null)) { target.textContent = "Nothing was measured."; return null; }
+  const axis = { stroke: css("--ink"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") } };
+  const hidden = { show: true, stroke: "transparent", points: { show: false } };
+  const options = {
+    width: Math.max(target.clientWidth, 200), height: 260, legend: { show: false }, hooks,
+    scales: { x: { time: true } }, tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
+    axes: [axis, { ...axis, size: 80, values: (u, values) => values.map(format) }],
+    series: [{}, { stroke: css("--blue"), width: 1.5, points: { size: 4 } }, ...columns.slice(1).map(() => hidden)],
+    bands: columns.length > 2 ? [{ series: [3, 2], fill: css("--band") }] : [],
+  };
+  const made = new uPlot(options, [row.night.map((day) => day * DAY), ...columns], target);
+  charts.push(made);
+  return made;
+}
+
+function told(place) {
+  if (place == null || place < 0) return;
+  at = place;
+  const day = row.night[at];
+  const interval = row.low[at] == null ? "" : ` (${time(row.low[at])} to ${time(row.high[at])})`;
+  const what = row.marks.filter((mark) => mark.night === day).map((mark) => `; ${mark.text}`).join("");
+  const why = row.failed[at] ? `: ${row.failed[at]}` : "";
+  get("night").textContent = `${date(day)}: ${time(row.time[at])}${interval}${why}, ${percent(row.share[at]) || "no share"} of the ceiling, commit ${row.commits[row.commit[at]].slice(0, 10) || "unknown"}${what}`;
+}
+
+function go(place) {
+  told(Math.min(Math.max(place, 0), row.night.length - 1));
+  const chart = charts[0];
+  if (chart) chart.setCursor({ left: chart.valToPos(row.night[at] * DAY, "x"), top: 20 }, false);
+}
+
+function link(url, text) { return url ? element("a", text, { href: url }) : document.createTextNode(text); }
+
+function tables() {
+  get("marks").tBodies[0].replaceChildren(...row.marks.map((mark) => {
+    const line = element("tr"), button = element("button", "show", { type: "button", "aria-label": `Show the night of ${date(mark.night)}` });
+    button.addEventListener("click", () => { go(row.night.findIndex((day) => day >= mark.night)); get("time").focus(); });
+    const sign = { change: "▲ change", step: "◆ step", machine: "⚙ machine" }[mark.kind];
+    line.append(element("td", date(mark.night)), element("td", `${sign}: ${mark.text}`), element("td"));
+    line.lastChild.append(button);
+    return line;
+  }));
+  if (!row.marks.length) { const line = element("tr"); line.append(element("td", "Nothing.", { colspan: 3 })); get("marks").tBodies[0].append(line); }
+  const last = row.night.map((_, place) => place).slice(-30).reverse();
+  get("nights").tBodies[0].replaceChildren(...last.map((place) => {
+    const line = element("tr"), commit = row.commits[row.commit[place]], run = row.runs[row.run[place]];
+    line.append(element("td", date(row.night[place])), element("td", row.failed[place] || time(row.time[place]), { class: "number" }), element("td", percent(row.share[place]), { class: "number" }), element("td"), element("td"));
+    if (commit) line.cells[3].append(link(row.repository && `${row.repository}/commit/${commit}`, commit.slice(0, 10)));
+    if (run) line.cells[4].append(link(run, "run"));
+    return line;
+  }));
+}
+
+function roofline() {
+  const points = row.flops.map((flops, place) => [flops / row.bandwidth[place], flops, place]).filter(([x, y]) => x > 0 && y > 0 && isFinite(x));
+  const target = get("roof");
+  if (!points.length || !row.copy || !row.matmul) { target.textContent = "Nothing was measured."; return; }
+  const xs = [...points.map(([x]) => x), row.matmul / row.copy], ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
+  const ceiling = (x) => Math.min(x * row.copy, row.matmul);
+  const ys = [Math.min(ceiling(ends[0]), ...points.map(([, y]) => y)) / 2, row.matmul * 2];
+  const scale = (value, [low, high], from, to) => from + (to - from) * Math.log(value / low) / Math.log(high / low);
+  const X = (x) => scale(x, ends, 60, 590).toFixed(1), Y = (y) => scale(y, ys, 250, 10).toFixed(1);
+  const knee = row.matmul / row.copy, svg = (name, attributes, text) => { const made = document.createElementNS("http://www.w3.org/2000/svg", name); for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); if (text) made.textContent = text; return made; };
+  const made = svg("svg", { viewBox: "0 0 600 280" });
+  made.append(svg("path", { d: `M${X(ends[0])},${Y(ceiling(ends[0]))}L${X(knee)},${Y(row.matmul)}L${X(ends[1])},${Y(row.matmul)}` }));
+  for (const [x, y, place] of points.slice(-120)) made.append(svg("circle", { cx: X(x), cy: Y(y), r: 4, "fill-opacity": (0.1 + 0.6 * (place + 1) / row.night.length).toFixed(2) }));
+  const share = row.share[points.at(-1)[2]];
+  made.append(svg("text", { x: 62, y: 272 }, `${ends[0].toPrecision(2)} to ${ends[1].toPrecision(2)} FLOP/byte; this row ${points.at(-1)[0].toPrecision(3)}`));
+  made.append(svg("text", { x: 62, y: 22 }, `ceilings: copy ${(row.copy / 1e12).toPrecision(3)} TB/s, matmul ${(row.matmul / 1e12).toPrecision(3)} TFLOP/s; attained ${percent(share)}`));
+  target.replaceChildren(made);
+}
+
+function show() {
+  charts.forEach((chart) => chart.destroy());
+  charts = [];
+  draw("time", [row.time, row.low, row.high], time, { draw: [marked], setCursor: [(u) => told(u.cursor.idx)] });
+  draw("share", [row.share], percent);
+  draw("psnr", [row.psnr], (value) => `${value} dB`);
+  roofline();
+  tables();
+  at = row.night.length - 1;
+}
+
+function choose() {
+  row = data.find((each) => each.id === location.hash.slice(1)) || data[0];
+  get("row").value = row.id;
+  show();
+}
+
+get("row").addEventListener("change", () => { history.replaceState(null, "", `#${get("row").value}`); choose(); });
+get("time").addEventListener("keydown", (event) => {
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: row.night.length - 1 }[event.key];
+  if (to != null) { event.preventDefault(); go(to); }
+});
+addEventListener("hashchange", choose);
+addEventListener("theme", show);
+let pending;
+addEventListener("resize", () => { clearTimeout(pending); pending = setTimeout(show, 150); });
+choose();
+document.documentElement.dataset.ready = "yes";

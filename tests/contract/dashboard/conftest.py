@@ -1,0 +1,84 @@
+"""A made-up year, its dashboard on a local server, and a headless Chromium to look at it."""
+
+import functools
+import importlib.util
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelci.nightly import dashboard
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Site:
+    """The pages, where they are served, and how long they took to build."""
+
+    def __init__(self, folder: Path, url: str, seconds: float) -> None:
+        self.folder, self.url, self.seconds = folder, url, seconds
+
+
+def _year(folder: Path) -> None:
+    spec = importlib.util.spec_from_file_location("nightly_year", ROOT / "benchmarks" / "nightly_year.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["nightly_year"] = module
+    spec.loader.exec_module(module)
+    module.write(folder)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A year of 600 rows."""
+    history, out = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("site")
+    _year(history)
+    began = time.perf_counter()
+    dashboard.build(history, out, "octo-org/kernels")
+    took = time.perf_counter() - began
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(out)))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield Site(out, f"http://127.0.0.1:{server.server_address[1]}", took)
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def _chromium() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if browser is None or driver is None:
+        if os.environ.get("CI"):
+            pytest.fail("chromium and chromedriver are needed")
+        pytest.skip("chromium and chromedriver are needed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def browser(_chromium: Any) -> Iterator[Any]:
+    """The browser, of a desk's size; nothing may stand in its console when the test is over."""
+    _chromium.set_window_size(1280, 900)
+    _chromium.get_log("browser")
+    yield _chromium
+    errors = [line for line in _chromium.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+    assert [] == errors
