@@ -24,6 +24,7 @@ MESSAGE_LINES = 40
 STOPS = 50
 NAMES = 6
 RUNGS = 12
+WORDS = 8  # rungs that have room for words in every cell
 NOTES = 10
 TIMES = 40
 _LOOK = {
@@ -33,6 +34,8 @@ _LOOK = {
     Outcome.BROKEN: ("! BROKEN", "bold magenta"),
     Outcome.INVALID: ("? INVALID", "bold yellow"),
 }
+
+_QUIET = (Outcome.PASSED, Outcome.SKIPPED)
 
 
 class Named(Protocol):
@@ -111,20 +114,33 @@ def _verdict(report: Report) -> RenderableType:
 
 
 def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
-    """A line per kernel, a column per rung; symbol and word, so that it reads without colour."""
-    climbs = [(name, {rung.rung: rung.outcome for rung in rungs}) for name, rungs in kernels]
-    names = tuple(dict.fromkeys(rung for _, rungs in climbs for rung in rungs))[:RUNGS]
+    """A line per kernel, a column per rung that somebody asked for; symbol and word, so that it reads without colour.
+
+    Where there are many rungs, what passed or was skipped has its symbol alone.
+    """
+    climbs = [(name, {rung.rung: rung for rung in rungs}) for name, rungs in kernels]
+    every = dict.fromkeys(rung for _, rungs in climbs for rung in rungs)
+    asked = [name for name in every if any(_was_asked(rungs.get(name)) for _, rungs in climbs)]
+    names = tuple(asked or every)[:RUNGS]
+    wide = len(names) <= WORDS
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("kernel", overflow="fold")
     for name in names:
-        table.add_column(Text(inert.line(name)), no_wrap=len(names) <= 8)
+        table.add_column(Text(inert.line(name)), no_wrap=wide)
     for kernel, rungs in climbs:
-        table.add_row(Text(inert.line(kernel)), *(_cell(rungs.get(name)) for name in names))
+        table.add_row(Text(inert.line(kernel)), *(_cell(rungs.get(name), wide) for name in names))
     return table
 
 
-def _cell(outcome: Outcome | None) -> Text:
-    return Text("…", style="dim") if outcome is None else Text(*_LOOK[outcome])
+def _was_asked(result: RungResult | None) -> bool:
+    return result is not None and not (result.finding is not None and result.finding.reason == "not-requested")
+
+
+def _cell(result: RungResult | None, wide: bool) -> Text:
+    if result is None:
+        return Text("…", style="dim")
+    word, style = _LOOK[result.outcome]
+    return Text(word if wide or result.outcome not in _QUIET else word[:1], style=style)
 
 
 def _field(label: str, text: str, style: str = "") -> RenderableType:
