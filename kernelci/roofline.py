@@ -131,7 +131,7 @@ def _next(found: Place, stop: float, hints: tuple[str, ...]) -> Iterator[str]:
         return
     work = found.work
     moved = work.dram_bytes / work.bytes if work.dram_bytes is not None and work.bytes else 1.0
-    if moved > MORE_BYTES:
+    if moved > MORE_BYTES and found.bound is not Bound.LATENCY:
         yield f"DRAM moved {moved:.2g} times the formula's bytes: something is read or written more than once"
     yield from hints[:2]
     if not hints and found.bound is Bound.LATENCY:

@@ -25,9 +25,9 @@ _SCALES = {
     "hz": 1.0, "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9, "cycle/second": 1.0, "cycle/nsecond": 1e9, "cycle/usecond": 1e6,
     "%": 0.01,
 }  # fmt: skip
-# Marks of the rules' texts: references to sections, metrics and pages of the manual.
+# Marks of the rules' texts: a page of the manual by its title, a section or metric by its name, a link by its text.
 _REFERENCE = re.compile(
-    r"@(?:section|url|metric|source):[^@]*?:([^:@]*)@|@(?:section|metric):([^@]*)@|\[([^\]]*)\]\([^)]*\)"
+    r"@url:([^:@]*):[^@]*@|@(?:section|source|metric):[^:@]*:([^@]*)@|@(?:section|metric):([^@]*)@|\[([^\]]*)\]\([^)]*\)"
 )
 
 

@@ -20,7 +20,7 @@ def test_figures_of_a_call() -> None:
                 "launches": 2,
                 "dram_use": 0.815,
                 "achieved_occupancy": 0.625,
-                "sm_clock": 210_123.0,
+                "sm_cycles": 210_123.0,
                 "tensor_use": 0.0,
                 "bank_conflicts": 0.25,
                 "stall_long_scoreboard": 0.75,
