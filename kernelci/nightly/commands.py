@@ -10,7 +10,14 @@ import click
 from kernelci.nightly import BRANCH
 
 FOLDER = click.Path(path_type=Path)
-HISTORY = click.option("--history", "url", default="", metavar="URL", help="The history's repository; else `origin`.")
+HISTORY = click.option(
+    "--history",
+    "url",
+    default="",
+    envvar="KERNELCI_HISTORY",
+    metavar="URL",
+    help="The history's repository; else KERNELCI_HISTORY, else `origin`.",
+)
 BRANCH_OPTION = click.option("--branch", default=BRANCH, show_default=True, help="The history's branch.")
 
 
@@ -21,17 +28,29 @@ BRANCH_OPTION = click.option("--branch", default=BRANCH, show_default=True, help
 @click.option("--out", type=FOLDER, default=Path("kernelci-report"), show_default=True)
 @click.option("--gpus", default="", metavar="N|all|0,1", help="Spread the kernels over GPUs.")
 @click.option("--rungs", default="", help="Only these rungs, comma-separated, and those that they stand on.")
+@click.option("--before", type=FOLDER, help="The history so far: what seems to have changed is measured again.")
 @click.option("--push/--no-push", default=True, help="Whether the night goes onto the branch, or stays in --out.")
 @click.pass_obj
 def nightly(
-    root: Path, /, kernels: tuple[str, ...], url: str, branch: str, out: Path, push: bool, **options: str
+    root: Path,
+    /,
+    kernels: tuple[str, ...],
+    url: str,
+    branch: str,
+    out: Path,
+    before: Path | None,
+    push: bool,
+    **options: str,
 ) -> int:
     """Climb the whole ladder with trusted code, and append what was measured to the history."""
-    from kernelci.nightly import night
+    from kernelci.nightly import night, telling
+    from kernelci.nightly.detect import BUDGET
 
     found = night.of(root, os.environ, url, branch, push)
     given = [part for name, value in options.items() if value for part in (f"--{name}", value)]
     code = night.climb(root, out, kernels, given)
+    if before is not None:
+        click.echo(telling.answers(night.remeasure(root, before, out, found, BUDGET)), nl=False)
     for path in night.append([out], found):
         click.echo(f"{'pushed' if push else 'kept'} {path}")
     return code

@@ -11,8 +11,11 @@ from msgspec import Struct
 from kernelci import history, results
 from kernelci.errors import ConfigError, HubError, ReportError, RunnerBroken
 from kernelci.git import Repository
-from kernelci.nightly import BRANCH
+from kernelci.nightly import BRANCH, detect
 from kernelci.nightly.branch import Branch
+from kernelci.nightly.remeasure import events as decided
+from kernelci.nightly.remeasure import measurer
+from kernelci.nightly.series import events, load
 
 PENDING = "history"  # below the report's folder: what could not be pushed
 
@@ -53,20 +56,41 @@ def climb(root: Path, out: Path, kernels: Iterable[str] = (), options: Sequence[
 
 
 def append(folders: Iterable[Path], night: Night) -> tuple[str, ...]:
-    """Put the reports' records on the branch, in one push; the paths of their files there.
+    """Put the reports' records on the branch, and what was measured again beside them, in one push; their paths there.
 
     Each report's file is also left below its folder. Raises ReportError before anything is pushed, HubError.
     """
     files: dict[str, bytes] = {}
     for folder in folders:
+        place = (folder if folder.is_dir() else folder.parent) / PENDING
         path, data = history.night_file(measures(folder, night))
-        place = (folder if folder.is_dir() else folder.parent) / PENDING / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
+        _put(place, path, data)
         files[path] = data
+        files |= dict([history.event_file(found)]) if (found := events(place)) else {}
     if night.branch is not None:
         _push(night.branch, files)
     return tuple(files)
+
+
+def remeasure(root: Path, before: Path, out: Path, night: Night, budget: int) -> tuple[history.Event, ...]:
+    """Decide what seems to have changed tonight, given the history so far, on this machine's own GPU.
+
+    The answers are left below the report's folder. Raises ReportError.
+    """
+    found = measures(out, night)
+    path, data = history.night_file(found)
+    _put(before, path, data)
+    every = [each for each in load(before) if each.gpu == found[0].gpu]
+    suspects = detect.tonight(every, events(before), budget).suspects
+    answers = decided(suspects, measurer(root))
+    if answers:
+        _put(out / PENDING, *history.event_file(answers))
+    return answers
+
+
+def _put(folder: Path, path: str, data: bytes) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(data)
 
 
 def measures(folder: Path, night: Night) -> tuple[history.Measure, ...]:

@@ -22,6 +22,7 @@ INSTALLED = (
     ("all", "--extra-index-url", "https://download.pytorch.org/whl/cpu"),
     ("all",),
     ("github",),
+    ("nightly",),
     ("",),
 )
 _KEY = """
@@ -129,6 +130,8 @@ def play(
 
 def event_name(event: dict[str, Any]) -> str:
     """What GitHub calls an event of this kind."""
+    if "schedule" in event:
+        return "schedule"
     return "workflow_run" if "workflow_run" in event else "pull_request"
 
 
