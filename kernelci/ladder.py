@@ -34,6 +34,7 @@ from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
+LEFT = ("dumps", "profile", "roofline")  # folders in which rungs leave files
 
 
 class Plan(Struct, frozen=True):
@@ -142,10 +143,11 @@ def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> Rungs:
 
 
 def _prepare(out: Path) -> None:
-    """An empty dumps folder and no old results. Raises ConfigError where the folder can't be written."""
+    """No results and files of an earlier run. Raises ConfigError where the folder can't be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(out / "dumps", ignore_errors=True)
+        for name in LEFT:
+            shutil.rmtree(out / name, ignore_errors=True)
         (out / results.FILE_NAME).unlink(missing_ok=True)
         probe = out / ".writable"
         probe.write_bytes(b"")
