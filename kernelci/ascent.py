@@ -80,7 +80,7 @@ def late(rungs: Rungs) -> frozenset[str]:
 
 def device_for(backend: str, device: Device) -> bool:
     """Whether kernels of a backend run on a device at all."""
-    return device.is_gpu or backend == "triton"
+    return device.is_gpu or backend in ("triton", "torch")
 
 
 def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
@@ -101,9 +101,11 @@ def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[s
 def _blocks(below: RungResult, rung: Rung) -> bool:
     """Whether a rung can't be climbed after what became of one that it stands on.
 
-    Host code that asks for values can't be compiled without any, but where kernels run it gets them.
+    Host code that asks for values can't be compiled without any, but where kernels run it gets them; and what torch
+    builds by itself is built there.
     """
-    if below.finding is not None and below.finding.reason == "needs-data" and {"device", "gpu"} & set(rung.needs):
+    left_to_run = below.finding is not None and below.finding.reason in ("needs-data", "built-by-torch")
+    if left_to_run and {"device", "gpu"} & set(rung.needs):
         return False
     return below.outcome is not Outcome.PASSED
 

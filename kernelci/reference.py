@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kernelci import problems
+
 if TYPE_CHECKING:
     import torch
 
@@ -35,7 +37,10 @@ class ReferenceFailed(Exception):
 
 
 class Case(Struct, frozen=True):
-    """One input setting. Its sizes and parameters are attributes: `case.rows`, `case.dtype` (a torch.dtype)."""
+    """One input setting. Its sizes and parameters are attributes: `case.rows`, `case.dtype` (a torch.dtype).
+
+    Those whose names begin with an underscore are not part of its name.
+    """
 
     kind: str  # "check", "bench", or "hidden": drawn by the referee from the domain
     values: tuple[tuple[str, Any], ...]
@@ -54,7 +59,7 @@ class Case(Struct, frozen=True):
         rest = [
             SHORT.get(value, str(value)) if key == "dtype" else f"{key}{value}"
             for key, value in self.values
-            if type(value) is not int
+            if type(value) is not int and not key.startswith("_")
         ]
         return "-".join([part for part in (sizes, *rest) if part])
 
@@ -171,6 +176,9 @@ class Reference:
         self.layouts = {name: _layouts(kinds) for name, kinds in getattr(module, "layouts", {}).items()}
         self.independent: dict[str, tuple[str, ...]] = dict(getattr(module, "independent", {}))
         self.library: dict[str, Callable[..., Any]] = dict(getattr(module, "library", {}))
+        self.notes: tuple[str, ...] = tuple(getattr(module, "notes", ()))
+        self.one_shape = bool(getattr(module, "one_shape", False))
+        self.unpoked: tuple[str, ...] = tuple(getattr(module, "unpoked", ()))
         self._requires: Any = getattr(module, "requires", ())
         self._forbids: Any = getattr(module, "forbids", ())
         self._check_declarations()
@@ -311,7 +319,27 @@ class Reference:
 
 
 def load(path: Path) -> Reference:
-    """Import a reference file by path. Raises ReferenceFailed with its own error, or for missing functions."""
+    """Import a reference file by path, or a problem in another format. Raises ReferenceFailed with its own error, or
+    for missing functions."""
+    if problems.defined(_text(path)).is_problem:
+        from kernelci.problems import kernelbench
+
+        return Reference(path, kernelbench.adapt(path, lambda: _imported(path)))
+    module = _imported(path)
+    missing = [name for name in ("cases", "inputs", "outputs", "reference") if not _is_function(module, name)]
+    if missing:
+        raise ReferenceFailed(f"{path.name}: defines no function {', '.join(missing)}")
+    return Reference(path, module)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _imported(path: Path) -> ModuleType:
     name = f"kernelci_reference_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -322,10 +350,7 @@ def load(path: Path) -> Reference:
         spec.loader.exec_module(module)
     except Exception as error:
         raise ReferenceFailed(f"{path.name}: importing it raised {type(error).__name__}: {error}") from error
-    missing = [name for name in ("cases", "inputs", "outputs", "reference") if not _is_function(module, name)]
-    if missing:
-        raise ReferenceFailed(f"{path.name}: defines no function {', '.join(missing)}")
-    return Reference(path, module)
+    return module
 
 
 def _is_function(module: ModuleType, name: str) -> bool:

@@ -28,10 +28,16 @@ def create(root: Path, name: str, backend: str) -> list[Path]:
     return [path.relative_to(root) for path in made]
 
 
+def starters() -> list[str]:
+    """The backends that there is a starter for."""
+    folder = files("kernelci") / "data" / "starters"
+    return [name for name in backends.names() if (folder / f"{name}.py.j2").is_file()]
+
+
 def _checked(root: Path, options: config.Config, name: str, backend: str) -> Path:
     """The reference's file."""
-    if backend not in backends.names():
-        raise ConfigError(f"no backend {backend!r}", hint=f"known: {', '.join(backends.names())}")
+    if backend not in starters():
+        raise ConfigError(f"no backend {backend!r}", hint=f"known: {', '.join(starters())}")
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not REFERENCE/NAME", hint="for example softmax/mine")
     (root / options.kernels).mkdir(parents=True, exist_ok=True)

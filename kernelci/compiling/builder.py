@@ -43,6 +43,7 @@ from kernelci.workbench.protocol import (
 )
 
 Made = TypeVar("Made")
+BUILT_BY_TORCH = "torch builds or calls it by itself, where it runs"
 FORM = 2  # of what is kept: another number makes everything anew
 
 
@@ -96,6 +97,10 @@ class Builder:
         self, kernel: Kernel, reference: Reference, target: str, all_configs: bool, side: str = "head"
     ) -> "Future[Compilation]":
         """Compile a kernel for a target in the background. Raises ReferenceFailed."""
+        if not intercepts(kernel.backend):
+            found: Future[Compilation] = Future()
+            found.set_result(Compilation(target, verdict=Raised("built-by-torch", BUILT_BY_TORCH)))
+            return found
         cases = reference.cases()
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
         return self._begun(self._pool.submit(self._compile, kernel, message, side))
@@ -197,6 +202,11 @@ class Builder:
         for zygote in self._zygotes.values():
             zygote.close()
         self._pool.shutdown(wait=True)
+
+
+def intercepts(backend: str) -> bool:
+    """Whether a backend's launches can be caught without a GPU."""
+    return bool(getattr(backends.get(backend), "INTERCEPTS", True))
 
 
 def representative(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from kernelci import problems
 from kernelci.backends import CompileFailed
+from kernelci.card import has_card
+from kernelci.compiling import extensions
 
 
 def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
@@ -20,6 +23,8 @@ def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
         raise CompileFailed(f"{path.name} is not a Python file", 0, str(path))
     module = importlib.util.module_from_spec(spec)
     module.__dict__["__kernelci__"] = True  # tells a kernel's frames and names from everybody else's
+    if extensions.wanted():
+        extensions.make_ready()
     quiet, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.modules[name] = module  # dataclasses and pickling look the module up while it is being executed
     try:
@@ -32,7 +37,17 @@ def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
         raise CompileFailed(f"{type(error).__name__}: {error}", _line_in(error, path), str(path)) from error
     finally:
         sys.dont_write_bytecode = quiet
+    _offer_solution(module, path)
     return module
+
+
+def _offer_solution(module: ModuleType, path: Path) -> None:
+    """A file that has a KernelBench solution and no card gets an entry."""
+    solution = getattr(module, problems.SOLUTION, None)
+    if isinstance(solution, type) and not has_card(path.read_text(encoding="utf-8")):
+        from kernelci.compiling.modelled import offered
+
+        offered(module, problems.ENTRY, problems.SOLUTION)
 
 
 def _line_in(error: BaseException, path: Path) -> int:

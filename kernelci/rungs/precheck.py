@@ -5,7 +5,7 @@ import importlib.metadata
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from kernelci import backends
+from kernelci import backends, problems
 from kernelci.compiling.builder import call_of
 from kernelci.errors import Verdict
 from kernelci.rungs import Findings, Referee, rung
@@ -20,13 +20,30 @@ def precheck(referee: Referee) -> Findings:
     if card.backend not in backends.names():
         raise Verdict("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
     tree = _parse(referee)
+    if card.entry == problems.ENTRY:
+        return _solution(referee, tree)
     entry = _function(tree, card.entry)
     if entry is None:
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         raise Verdict("entry-missing", f"no function {card.entry!r}; the file defines {', '.join(names) or 'none'}")
     _check_signature(referee, entry)
     _check_dependencies(card.dependencies)
-    return Findings(notes=_cautions(tree))
+    return Findings(notes=[*referee.reference.notes, *_cautions(tree)])
+
+
+def _solution(referee: Referee, tree: ast.Module) -> Findings:
+    """A class in place of an entry: it needs a `forward`, and its problem a case."""
+    model = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == problems.SOLUTION)
+    own = [node.name for node in model.body if isinstance(node, ast.FunctionDef)]
+    if "forward" not in own and not model.bases:
+        text = f"{problems.SOLUTION} has no forward(); it defines {', '.join(own) or 'nothing'}"
+        raise Verdict("entry-missing", text, file=str(referee.kernel.path), line=model.lineno)
+    reference = referee.reference
+    if not reference.one_shape:
+        text = f"{problems.SOLUTION} answers a problem that defines {problems.MODEL}, and {reference.name} does not"
+        raise Verdict("entry-signature", text, file=str(referee.kernel.path), line=model.lineno)
+    told = f"{problems.SOLUTION} without a card: backend {referee.card.backend} by its imports"
+    return Findings(notes=[told, *reference.notes, *_cautions(tree)])
 
 
 def _parse(referee: Referee) -> ast.Module:

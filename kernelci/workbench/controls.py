@@ -26,6 +26,7 @@ SEED = "controls"
 CASES_PER_DTYPE = 6
 MAX_ELEMENTS = 2**18
 MAX_FLOPS = 2e8
+ONE_SHAPE_TIMES = 1024  # larger, where there is no other case to try
 TILE = 128
 COPY = "a copy of the input"
 Outputs = dict[str, torch.Tensor]
@@ -95,8 +96,9 @@ def _by_dtype(reference: Reference) -> Iterable[list[Case]]:
     """Cases that are worth a control, a few for each dtype: neither empty nor large."""
     groups: dict[str, list[Case]] = {}
     for case in reference.cases():
-        elements = sum(value for _, value in case.values if type(value) is int)
-        if case.kind == "check" and 0 not in dict(case.values).values() and elements <= MAX_ELEMENTS:
+        sizes = [value for _, value in case.values if type(value) is int]
+        fits = sum(sizes) <= MAX_ELEMENTS or reference.one_shape
+        if case.kind == "check" and 0 not in sizes and fits:
             groups.setdefault(str(dict(case.values).get("dtype", "")), []).append(case)
     return groups.values()
 
@@ -141,7 +143,8 @@ def _size(reference: Reference, case: Case) -> int:
 def _worth(reference: Reference, drawn: Drawn) -> bool:
     elements = sum(spec.elements for spec in drawn.outputs.values())
     flops = reference.cost(drawn.case, drawn.inputs, drawn.outputs).flops
-    return 0 < elements <= MAX_ELEMENTS and flops <= MAX_FLOPS
+    times = ONE_SHAPE_TIMES if reference.one_shape else 1
+    return 0 < elements <= MAX_ELEMENTS * times and flops <= MAX_FLOPS * times
 
 
 def _passes(reference: Reference, drawn: Drawn, outputs: Outputs) -> bool:
@@ -174,7 +177,13 @@ def _zeros(drawn: Drawn, other: Drawn) -> Outputs:
 
 
 def _constant(drawn: Drawn, other: Drawn) -> Outputs:
-    return _each(drawn, lambda name, honest: torch.full_like(_numbers(honest), _mean(drawn.truth.oracle[name])))
+    """All elements the mean of the right ones; of a single element, that of the call before."""
+
+    def level(name: str, honest: torch.Tensor) -> torch.Tensor:
+        source = drawn if honest.numel() > 1 else other
+        return torch.full_like(_numbers(honest), _mean(source.truth.oracle[name]))
+
+    return _each(drawn, level)
 
 
 def _mean(values: torch.Tensor) -> float:
@@ -227,13 +236,15 @@ def _check_inputs_matter(reference: Reference, device: str) -> None:
     """With any one input changed, the answer to the old one must be wrong in at least one case."""
     open_ = set(reference.parameters())
     cases = [case for group in _by_dtype(reference) for case in group]
+    tried = False
     for case in sorted(cases, key=lambda case: abs(_size(reference, case) - 4096)):
         if not open_:
             return
         drawn = make(reference, case, "normal:0", SEED, device)
         if _worth(reference, drawn):
+            tried = True
             open_ -= {name for name in open_ if _matters(reference, drawn, name, device)}
-    if open_ and cases:
+    if open_ and tried:
         raise Weak("idle-input", f"no case has another answer when {sorted(open_)[0]} changes")
 
 
@@ -255,9 +266,17 @@ def _others(reference: Reference, drawn: Drawn, name: str, device: str) -> list[
     """Other values of an input: a tensor's from another seed; left out (0), doubled or negated for a number."""
     value = drawn.inputs[name]
     if isinstance(value, torch.Tensor):
-        return [draw_inputs(reference, drawn.case, "normal:1", SEED, device)[name]]
+        other: torch.Tensor = draw_inputs(reference, drawn.case, "normal:1", SEED, device)[name]
+        return [_changed(value) if torch.equal(bits(value), bits(other)) else other]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int | float):
         return [0 * value, 2 * value, value + 1] if value else [1 + value]
     return []
+
+
+def _changed(value: torch.Tensor) -> torch.Tensor:
+    """Another value of an input that is the same in every draw."""
+    if value.dtype == torch.bool:
+        return ~value
+    return value.roll(1, -1) if value.dim() and bool((value != value.reshape(-1)[0]).any()) else value + 1

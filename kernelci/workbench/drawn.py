@@ -137,8 +137,9 @@ def variants(reference: Reference, case: Case) -> tuple[str, ...]:
     inputs: dict[str, Any] = reference.inputs(case, Sketch())
     shapes = {name: tuple(value.shape) for name, value in inputs.items() if hasattr(value, "shape")}
     placed = {name: spec.shape for name, spec in reference.outputs(case, inputs).items()} | shapes
-    found = [f"poked.{name}" for name, shape in shapes.items() if 0 not in shape]
-    found += [f"swapped.{name}" for name, shape in shapes.items() if math.prod(shape) > 1]
+    loose = {name: shape for name, shape in shapes.items() if name not in reference.unpoked}
+    found = [f"poked.{name}" for name, shape in loose.items() if 0 not in shape]
+    found += [f"swapped.{name}" for name, shape in loose.items() if math.prod(shape) > 1]
     for size, names in reference.independent.items():
         if all(name in shapes and shapes[name][0] > 1 and 0 not in shapes[name] for name in names):
             found += [f"alone.{size}", f"permuted.{size}"]
@@ -153,8 +154,16 @@ def plan(reference: Reference, cases: Sequence[Case], seeds: int, few: bool) -> 
     varied = [variants(reference, case) for case in cases]
     layouts = _placed(varied)
     return {
-        planned(case): _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few) for turn, case in enumerate(cases)
+        planned(case): _every(varied[turn], seeds)
+        if reference.one_shape
+        else _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few)
+        for turn, case in enumerate(cases)
     }
+
+
+def _every(varied: tuple[str, ...], seeds: int) -> tuple[str, ...]:
+    """All draws at once, where there is no other case to take turns with."""
+    return (*(f"normal:{number}" for number in range(seeds)), *(f"{family}:0" for family in STRESS), *varied)
 
 
 def planned(case: Case) -> str:

@@ -145,3 +145,20 @@ def test_hash_does_not_depend_on_the_place(root: Path, tmp_path_factory: pytest.
     (kernel,) = catalog.scan(other, Config()).select(["softmax/triton"])
     _file(root / "kernels" / "softmax" / "triton.py", CARD.format("softmax", ""))
     assert kernel.sha256() == catalog.scan(root, Config()).select(["softmax/triton"])[0].sha256()
+
+
+def test_a_solution_needs_no_card(root: Path) -> None:
+    _file(root / "kernels" / "softmax" / "theirs.py", "import triton\nclass ModelNew: ...\n")
+    (found,) = catalog.scan(root, Config()).select(["softmax/theirs"])
+    assert ("softmax", "triton", "") == (found.reference, found.backend, found.error)
+
+
+def test_a_card_goes_before_what_a_file_defines(root: Path) -> None:
+    _file(root / "kernels" / "softmax" / "theirs.py", CARD.format("matmul", "") + "class ModelNew: ...\n")
+    assert "matmul/theirs" in _selected(root)
+
+
+def test_a_folder_that_is_no_name(root: Path) -> None:
+    _file(root / "kernels" / "40 LayerNorm" / "theirs.py", "class ModelNew: ...\n")
+    found = [kernel for kernel in catalog.scan(root, Config()).kernels if kernel.error]
+    assert ["the folder '40 LayerNorm' can't be a reference's name"] == [one.error.partition(":")[0] for one in found]

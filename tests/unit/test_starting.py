@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelci import backends, starting
+from kernelci import starting
 from kernelci.climbing import climb
 from kernelci.errors import ConfigError
 from kernelci.model import KernelReport, Report
@@ -50,7 +50,7 @@ def _climb(root: Path) -> Report:
     for reference in REFERENCES:
         with (root / "references" / f"{reference}.py").open("a", encoding="utf-8") as file:
             file.write(ONE_DTYPE)
-        for backend in backends.names():
+        for backend in starting.starters():
             path = root / starting.create(root, f"{reference}/{backend}", backend)[0]
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace("# ///\n", f"# targets = {json.dumps(TARGETS[reference])}\n# ///\n"))
@@ -64,7 +64,7 @@ def _of(report: Report, name: str) -> KernelReport:
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
-@pytest.mark.parametrize("backend", backends.names())
+@pytest.mark.parametrize("backend", starting.starters())
 def test_a_new_kernel_compiles(report: Report, reference: str, backend: str) -> None:
     compiled = _of(report, f"{reference}/{backend}").rung("compile")
 
@@ -81,7 +81,7 @@ def test_a_new_kernel_runs_and_is_wrong(report: Report, reference: str) -> None:
     assert ("correctness", "wrong") == (stopped.rung, stopped.finding.reason)
 
 
-@pytest.mark.parametrize("backend", backends.names())
+@pytest.mark.parametrize("backend", starting.starters())
 def test_the_paths_of_what_was_written_are_given(tmp_path: Path, backend: str) -> None:
     written = starting.create(_project(tmp_path), "matmul/mine", backend)
 

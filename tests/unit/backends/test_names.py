@@ -11,7 +11,7 @@ HEAVY = ("torch", "triton", "tilelang", "tvm", "cutlass", "cuda")
 
 
 def test_a_backend_is_a_file() -> None:
-    assert ["cuda", "cutedsl", "tilelang", "triton"] == backends.names()
+    assert ["cuda", "cutedsl", "tilelang", "torch", "triton"] == backends.names()
 
 
 def test_an_unknown_backend_is_a_key_error() -> None:

@@ -1,0 +1,6 @@
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, predictions, targets):
+        return (targets * (targets.log() - predictions.log())).mean()
