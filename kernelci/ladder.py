@@ -34,7 +34,7 @@ from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
-LEFT = ("dumps", "profile", "roofline")  # folders in which rungs leave files
+LEFT = ("profile", "roofline")  # besides dumps, folders in which rungs leave files
 
 
 class Plan(Struct, frozen=True):
@@ -146,7 +146,8 @@ def _prepare(out: Path) -> None:
     """No results and files of an earlier run. Raises ConfigError where the folder can't be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in LEFT:
+        is_report = (out / results.FILE_NAME).is_file()  # else such a folder is somebody else's
+        for name in ("dumps", *(LEFT if is_report else ())):
             shutil.rmtree(out / name, ignore_errors=True)
         (out / results.FILE_NAME).unlink(missing_ok=True)
         probe = out / ".writable"
