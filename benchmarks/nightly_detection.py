@@ -213,11 +213,14 @@ def played(seed: int, rows: int = ROWS, nights: int = NIGHTS, gpus: int = GPUS) 
 
 def table(tally: Tally) -> str:
     """Figures of the year in Markdown."""
-    lines = ["| step | in the year | found in 3 nights | within 14 | at all | median delay |"]
-    lines += ["| --: | --: | --: | --: | --: | --: |"]
+    lines = ["| step | in the year | by the 3rd night | 3 nights later | 14 nights later | at all | median delay |"]
+    lines += ["| --: | --: | --: | --: | --: | --: | --: |"]
     for size, delays in (*tally.found.items(), ("creep", tally.creep)):
         known = np.array(delays)
-        shares = [float(np.mean((known >= 0) & (known <= most))) if len(known) else 0.0 for most in (SOON, 14, NIGHTS)]
+        shares = [
+            float(np.mean((known >= 0) & (known <= most))) if len(known) else 0.0
+            for most in (SOON - 1, SOON, 14, NIGHTS)
+        ]
         middle = f"{np.median(known[known >= 0]):.0f}" if (known >= 0).any() else ""
         name = f"{size:.0%}" if isinstance(size, float) else size
         lines.append(f"| {name} | {len(known):,} | {' | '.join(f'{share:.1%}' for share in shares)} | {middle} |")
@@ -263,7 +266,7 @@ def dating(seed: int, rows: int = ROWS) -> str:
     gpu = simulate(seed, NIGHTS, rows, calm=True)
     alive = np.flatnonzero(~np.isnan(gpu.values[0]))
     lines = ["| dated by | " + " | ".join(f"{size:.0%}" for size in SIZES) + " | false a series | a series |"]
-    lines += ["| :-- | " + "--: | " * (len(SIZES) + 2)]
+    lines += ["| :-- |" + " --: |" * (len(SIZES) + 2)]
     for name, finder in finders().items():
         began, false, hits = time.perf_counter(), 0, {size: [] for size in SIZES}  # type: ignore[var-annotated]
         for truths, values in zip(gpu.truths, gpu.values, strict=True):
@@ -302,7 +305,8 @@ def main() -> None:
         head = (
             f"## What nightly detection finds\n\n{datetime.date.today()}, `python benchmarks/nightly_detection.py "
             f"--write`, seed {options.seed}: a made-up year of {NIGHTS} nights, {ROWS} rows and {GPUS} GPUs\n"
-            "(what is in it: the script's head). A night 0 to 3 nights after the change counts as within 3 nights.\n"
+            "(what is in it: the script's head). The first night with a change is its 1st; `3 nights later` is the 4th, and\n"
+            "is what the goal of 95 % is held against here; by the 3rd night itself fewer are found, as the table says.\n"
             "Paired measurements are simulated too: their blocks' noise (0.4 % and 1 %) is assumed, the verdicts are\n"
             "by the statistics that a run uses.\n\n"
         )
