@@ -305,8 +305,8 @@ def main() -> None:
         head = (
             f"## What nightly detection finds\n\n{datetime.date.today()}, `python benchmarks/nightly_detection.py "
             f"--write`, seed {options.seed}: a made-up year of {NIGHTS} nights, {ROWS} rows and {GPUS} GPUs\n"
-            "(what is in it: the script's head). The first night with a change is its 1st; `3 nights later` is the 4th,\n"
-            "and is what the goal of 95 % is held against; by the 3rd night itself fewer are found.\n"
+            "(what is in it: the script's head). The first night with a change is its 1st; `3 nights later` is the\n"
+            "4th, and is what the goal of 95 % is held against; by the 3rd night itself fewer are found.\n"
             "Paired measurements are simulated too: their blocks' noise (0.4 % and 1 %) is assumed, the verdicts are\n"
             "by the statistics that a run uses.\n\n"
         )
