@@ -14,6 +14,7 @@ from kernelci import gpus
 from kernelci.compiling.builder import Compilation, Compiled
 from kernelci.dumps.specimen import Record, Specimen
 from kernelci.model import Metric, Unit
+from kernelci.pairing import matched
 from kernelci.workbench import cubin, elf
 
 # Sections that decide what a kernel computes, by the beginnings of their names: code, and the data that it starts with.
@@ -153,7 +154,7 @@ def _launch(found: cubin.KernelResources, build: Compiled, target: str) -> tuple
 
 def compare(base: Compilation, head: Compilation) -> Footprint:
     """Both sides' builds for one target. A side that does not compile has no builds."""
-    pairs, only_base, only_head = _paired(base.builds, head.builds)
+    pairs, only_base, only_head = matched(base.builds, head.builds, (_full_name, _case))
     complete = bool(pairs) and not only_base and not only_head
     return Footprint(
         head.target,
@@ -164,22 +165,6 @@ def compare(base: Compilation, head: Compilation) -> Footprint:
         tuple(_where(build.kernel.case, build.kernel.config) for build in only_head),
         (base.duration_s, head.duration_s),
     )
-
-
-Pairs = list[tuple[Compiled, Compiled]]
-
-
-def _paired(base: Iterable[Compiled], head: Iterable[Compiled]) -> tuple[Pairs, list[Compiled], list[Compiled]]:
-    """Builds of one case: those of the same symbol and configuration first, the others in their order."""
-    ours, theirs, pairs = list(head), list(base), Pairs()
-    for same in (_full_name, _case):
-        for build in list(ours):
-            other = next((one for one in theirs if same(one) == same(build)), None)
-            if other is not None:
-                pairs.append((other, build))
-                ours.remove(build)
-                theirs.remove(other)
-    return pairs, theirs, ours
 
 
 def _full_name(build: Compiled) -> tuple[str, ...]:

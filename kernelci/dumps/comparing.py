@@ -9,6 +9,7 @@ from kernelci.dumps.anatomy import dissect
 from kernelci.dumps.causes import Cause, Side
 from kernelci.dumps.specimen import Specimen, folders
 from kernelci.model import Unit
+from kernelci.pairing import matched
 
 UNKNOWN_SHARE = 0.05  # of instructions: beyond it the classes say little
 
@@ -75,26 +76,12 @@ def paired(base: Sequence[Specimen], head: Sequence[Specimen]) -> Comparison:
     before, pairs, only_base, only_head = dict(folders(list(base))), [], [], []
     for folder, ours in folders(list(head)):
         theirs = before.pop(folder, [])
-        found, old, new = _matched(theirs, ours)
+        found, old, new = matched(theirs, ours, (_identity, lambda each: (each.place,), _anything))
         pairs += found
         only_base += [each.place for each in old]
         only_head += [each.place for each in new]
     only_base += [each.place for rest in before.values() for each in rest]
     return Comparison(tuple(pairs), tuple(sorted(only_base)), tuple(sorted(only_head)))
-
-
-def _matched(
-    base: list[Specimen], head: list[Specimen]
-) -> tuple[list[tuple[Specimen, Specimen]], list[Specimen], list[Specimen]]:
-    theirs, ours, pairs = list(base), list(head), []
-    for same in (_identity, lambda each: (each.place,), _anything):
-        for one in list(ours):
-            other = next((each for each in theirs if same(each) == same(one)), None)
-            if other is not None:
-                pairs.append((other, one))
-                ours.remove(one)
-                theirs.remove(other)
-    return pairs, theirs, ours
 
 
 def _identity(found: Specimen) -> tuple[str, ...]:

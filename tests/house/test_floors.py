@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "kernelci"
 # The first prefix that fits a module decides; what is not named here belongs to the command line or to a wing.
 FLOORS = {
-    "kernelci.errors": 0, "kernelci.reasons": 0, "kernelci.units": 0, "kernelci.model": 0, "kernelci.stats": 0,
+    "kernelci.errors": 0, "kernelci.reasons": 0, "kernelci.units": 0, "kernelci.model": 0, "kernelci.stats": 0, "kernelci.pairing": 0,
     "kernelci.roofline": 0, "kernelci.charts": 0, "kernelci.trend": 0,
     "kernelci.config": 1, "kernelci.catalog": 1, "kernelci.card": 1, "kernelci.results": 1, "kernelci.gpus": 1,
     "kernelci.resources": 1, "kernelci.problems": 1, "kernelci.reference": 1,
