@@ -9,8 +9,8 @@ Item = TypeVar("Item")
 def matched(
     base: Iterable[Item], head: Iterable[Item], likenesses: Sequence[Callable[[Item], object]]
 ) -> tuple[list[tuple[Item, Item]], list[Item], list[Item]]:
-    """Pairs of base and head, each item in one at the most, by the first likeness that two share; then what each side has
-    left over."""
+    """Pairs of base and head, each item in one at the most, by the first likeness that two share; then what each side
+    has left over."""
     theirs, ours, pairs = list(base), list(head), []
     for same in likenesses:
         for one in list(ours):

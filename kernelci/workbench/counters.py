@@ -23,7 +23,8 @@ _OF_LONGEST: tuple[tuple[str, str, Unit, str, tuple[str, ...]], ...] = (
       "smsp__issue_active.avg.pct")),
     ("achieved_occupancy", "achieved occupancy", F, "of the warps that an SM can hold",
      ("sm__warps_active.avg.pct_of_peak_sustained_active",)),
-    ("sm_cycles", "SM cycles", Unit.COUNT, "that the kernel took", ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")),
+    ("sm_cycles", "SM cycles", Unit.COUNT, "that the kernel took",
+     ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg")),
 )  # fmt: skip
 _TENSOR = ("sm__pipe_tensor", "sm__inst_executed_pipe_tensor")
 _CONFLICTS = ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "l1tex__data_bank_conflicts_pipe_lsu.sum")

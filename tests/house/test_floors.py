@@ -8,16 +8,19 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "kernelci"
 # The first prefix that fits a module decides; what is not named here belongs to the command line or to a wing.
 FLOORS = {
-    "kernelci.errors": 0, "kernelci.reasons": 0, "kernelci.units": 0, "kernelci.model": 0, "kernelci.stats": 0, "kernelci.pairing": 0,
+    "kernelci.errors": 0, "kernelci.reasons": 0, "kernelci.units": 0, "kernelci.model": 0, "kernelci.stats": 0,
+    "kernelci.pairing": 0,
     "kernelci.roofline": 0, "kernelci.charts": 0, "kernelci.trend": 0,
     "kernelci.config": 1, "kernelci.catalog": 1, "kernelci.card": 1, "kernelci.results": 1, "kernelci.gpus": 1,
     "kernelci.resources": 1, "kernelci.problems": 1, "kernelci.reference": 1,
     "kernelci.inert": 0, "kernelci.fingerprint": 0,
     "kernelci.history": 1,
-    "kernelci.digest": 1, "kernelci.attached": 1, "kernelci.gate": 1, "kernelci.comparison": 1, "kernelci.git": 1, "kernelci.basing": 1,
+    "kernelci.digest": 1, "kernelci.attached": 1, "kernelci.gate": 1, "kernelci.comparison": 1,
+    "kernelci.git": 1, "kernelci.basing": 1,
     "kernelci.dumps": 1.5,
     "kernelci.workbench": 2, "kernelci.backends": 3, "kernelci.compiling": 3.5, "kernelci.footprint": 3.75,
-    "kernelci.rungs": 4, "kernelci.lanes": 0, "kernelci.candidate": 5, "kernelci.court": 5, "kernelci.cold": 5, "kernelci.referee": 5,
+    "kernelci.rungs": 4, "kernelci.lanes": 0, "kernelci.candidate": 5, "kernelci.court": 5, "kernelci.cold": 5,
+    "kernelci.referee": 5,
     "kernelci.ascent": 5, "kernelci.ladder": 5,
     "kernelci.cli": 6, "kernelci.__main__": 6,
 }  # fmt: skip

@@ -14,7 +14,9 @@ from kernelci.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += [ROOT / "docs" / name for name in ("architecture.md", "benchmark.md", "correctness.md", "decisions.md", "why.md")]
+PAGES += [
+    ROOT / "docs" / f"{name}.md" for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "why")
+]
 IDS = [page.name for page in PAGES]
 # What repositories that use kernelci have, and patterns of names: no files of this repository.
 ELSEWHERE = ("kernelci-report", "rungs/", "NAME", "REFERENCE")
