@@ -12,6 +12,7 @@ from kernelci import problems
 from kernelci.card import Card, has_card, parse
 from kernelci.config import Config
 from kernelci.errors import CardError, ConfigError
+from kernelci.problems import definitions
 
 
 class Kernel(Struct, frozen=True):
@@ -21,6 +22,8 @@ class Kernel(Struct, frozen=True):
     path: Path
     card: Card | None
     error: str = ""
+    generated: dict[str, bytes] = {}
+    """Files that a solution's JSON stands for, by name; the stub among them is what is imported."""
 
     @property
     def reference(self) -> str:
@@ -84,12 +87,25 @@ def scan(root: Path, config: Config) -> Catalog:
         raise ConfigError(
             f"no folder {folder}", hint="run in the project's root, or `kernelci new` a kernel", code="no-kernels"
         )
-    kernels = tuple(read(path) for path in sorted(folder.rglob("*.py")) if _is_kernel(path.relative_to(folder)))
+    references = _references(root / config.references)
+    paths = sorted([*folder.rglob("*.py"), *folder.rglob("*.json")])
+    fitting = [path for path in paths if _is_kernel(path.relative_to(folder))]
+    kernels = tuple(
+        read(path) if path.suffix == ".py" else read_solution(path, references)
+        for path in fitting
+        if path.suffix == ".py" or definitions.is_solution(path)
+    )
     _refuse_twins(kernels, root)
-    references = {
-        path.stem: path for path in sorted((root / config.references).glob("*.py")) if not path.stem.startswith("_")
-    }
     return Catalog(root, kernels, references)
+
+
+def _references(folder: Path) -> dict[str, Path]:
+    """By name: Python files, and definitions of flashinfer-bench in folders of any depth."""
+    found = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+    for path in sorted(folder.rglob("*.json")):
+        if definitions.is_definition(path):
+            found.setdefault(definitions.name_of(path), path)
+    return found
 
 
 def _is_kernel(path: Path) -> bool:
@@ -104,6 +120,20 @@ def read(path: Path) -> Kernel:
     except (CardError, UnicodeDecodeError, OSError) as error:
         return Kernel(f"{path.parent.name}/{path.stem}", path, None, str(error))
     return Kernel(f"{card.reference}/{card.name or path.stem}", path, card)
+
+
+def read_solution(path: Path, references: dict[str, Path]) -> Kernel:
+    """A kernel in flashinfer-bench's form; never fails."""
+    try:
+        solution = definitions.solution(path)
+        name = {"reference": solution.definition, "name": path.stem}
+        card = msgspec.convert({**name, "backend": solution.backend, "entry": problems.ENTRY}, Card)
+        known = references.get(solution.definition)
+        asked = definitions.definition(known) if known is not None and known.suffix == ".json" else None
+        generated = solution.files(asked) if asked is not None else {}
+    except (definitions.Malformed, msgspec.ValidationError, OSError) as error:
+        return Kernel(f"{path.parent.name}/{path.stem}", path, None, f"solution: {error}")
+    return Kernel(f"{card.reference}/{card.name}", path, card, generated=generated)
 
 
 def _of_solution(path: Path, text: str) -> Card | None:

@@ -163,7 +163,7 @@ class Reference:
 
     def __init__(self, path: Path, module: ModuleType) -> None:
         self.path = path
-        self.name = path.stem
+        self.name: str = getattr(module, "reference_name", path.stem)
         self._module = module
         self.precision: str | None = getattr(module, "precision", None)
         self.repeatable = bool(getattr(module, "repeatable", False))
@@ -179,6 +179,7 @@ class Reference:
         self.notes: tuple[str, ...] = tuple(getattr(module, "notes", ()))
         self.one_shape = bool(getattr(module, "one_shape", False))
         self.unpoked: tuple[str, ...] = tuple(getattr(module, "unpoked", ()))
+        self.avoided: tuple[str, ...] = tuple(getattr(module, "avoided", ()))
         self._requires: Any = getattr(module, "requires", ())
         self._forbids: Any = getattr(module, "forbids", ())
         self._check_declarations()
@@ -321,6 +322,10 @@ class Reference:
 def load(path: Path) -> Reference:
     """Import a reference file by path, or a problem in another format. Raises ReferenceFailed with its own error, or
     for missing functions."""
+    if path.suffix == ".json":
+        from kernelci.problems import flashinfer
+
+        return Reference(path, flashinfer.adapt(path))
     if problems.defined(_text(path)).is_problem:
         from kernelci.problems import kernelbench
 

@@ -23,6 +23,7 @@ from kernelci import backends
 from kernelci.catalog import Kernel
 from kernelci.config import Config, cache_folder
 from kernelci.errors import Verdict
+from kernelci.problems.definitions import STUB
 from kernelci.reference import Case, Reference
 from kernelci.workbench import cubin
 from kernelci.workbench.arena import row_major
@@ -245,6 +246,8 @@ def _message(kernel: Kernel, reference: Reference, target: str, cases: tuple[Cas
 
 def source_of(kernel: Kernel) -> Source:
     """The kernel's own files, as they travel to a candidate."""
+    if kernel.generated:
+        return Source(kernel.reference, STUB, kernel.generated)
     files = {path.name: path.read_bytes() for path in kernel.sources()}
     return Source(kernel.reference, kernel.path.name, files)
 

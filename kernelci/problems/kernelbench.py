@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernelci.problems.modules import Function, origin_of
 from kernelci.problems.offline import NeedsNetwork, offline
-from kernelci.problems.origins import Origin, Watched
+from kernelci.problems.origins import TIED, Origin, Watched
 from kernelci.reference import Case, Cost, ReferenceFailed, TensorSpec
 
 LARGEST_BYTES = 48 * 2**30
@@ -155,6 +155,7 @@ class Problem:
         made.__dict__.update(
             cases=self._cases, inputs=self._inputs, outputs=self._specs, cost=self._cost, reference=reference,
             precision=getattr(self._module, "precision", None), notes=tuple(self._notes), one_shape=True,
+            avoided=() if all(value.is_floating_point() for value in self._outputs.values()) else TIED,
             unpoked=tuple(name for name, origin in self._origins.items() if not origin.drawn),
         )  # fmt: skip
         return made

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from kernelci.problems.exact import Exact, widest
 from kernelci.problems.origins import Origin
 
 REDRAWN = 0.5  # the spread of a weight that starts as a constant
@@ -26,12 +27,11 @@ class Function:
         given = [*weights.values(), *(value for value in arguments if isinstance(value, torch.Tensor))]
         model = self._like(given)
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-        with torch.no_grad():
+        with torch.no_grad(), Exact(widest(given)):
             return torch.func.functional_call(model, {**weights, **buffers}, arguments, tie_weights=False)
 
     def _like(self, given: list[torch.Tensor]) -> torch.nn.Module:
-        floats = [value.dtype for value in given if value.is_floating_point() and value.dtype.itemsize > 1]
-        dtype = max(floats, key=lambda one: one.itemsize, default=torch.float32)
+        dtype = widest(given)
         device = given[0].device if given else torch.device("cpu")
         with self._lock:
             key = (dtype, str(device))

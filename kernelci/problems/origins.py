@@ -67,6 +67,10 @@ _SCALED = ("mul", "__mul__", "__rmul__")
 _DIVIDED = ("div", "true_divide", "__truediv__")
 
 
+# Families whose values are equal, or nearly: which of them an index names is nowhere said.
+TIED = ("ties", "zeros", "constant", "constant-rows", "denormals", "tiny", "low-rank", "sentinels")
+
+
 class Origin(Struct, frozen=True):
     """Where a tensor's values come from: a family, scaled and then shifted, or integers in [low, high)."""
 

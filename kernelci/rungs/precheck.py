@@ -19,6 +19,8 @@ def precheck(referee: Referee) -> Findings:
     card = referee.card
     if card.backend not in backends.names():
         raise Verdict("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
+    if referee.kernel.path.suffix == ".json":
+        return _generated(referee)
     tree = _parse(referee)
     if card.entry == problems.ENTRY:
         return _solution(referee, tree)
@@ -29,6 +31,20 @@ def precheck(referee: Referee) -> Findings:
     _check_signature(referee, entry)
     _check_dependencies(card.dependencies)
     return Findings(notes=[*referee.reference.notes, *_cautions(tree)])
+
+
+def _generated(referee: Referee) -> Findings:
+    """The Python files that a solution's JSON holds parse, and its definition is there."""
+    reference, kernel = referee.reference, referee.kernel
+    if not kernel.generated:
+        raise Verdict("entry-signature", f"the reference {reference.name} is no definition of flashinfer-bench")
+    notes: list[str] = []
+    for name, content in kernel.generated.items():
+        try:
+            notes += _cautions(ast.parse(content, filename=name)) if name.endswith(".py") else []
+        except SyntaxError as error:
+            raise Verdict("syntax", f"{name}: {error.msg} (line {error.lineno})", file=str(kernel.path)) from error
+    return Findings(notes=[*reference.notes, *notes])
 
 
 def _solution(referee: Referee, tree: ast.Module) -> Findings:

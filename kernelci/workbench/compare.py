@@ -169,12 +169,13 @@ def comparing(
     bound = room.worst * allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
     figures = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
-    figures = torch.cat([figures, _steadiness(expected, oracle, fair)])
+    figures = torch.cat([figures, _steadiness(expected | (torch.isnan(fair) & torch.isinf(rounded)), oracle, fair)])
     return Pending(figures, lambda numbers: _judged(name, gate, numbers, bad, room, terms))
 
 
 def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor) -> torch.Tensor:
-    """Squares of the honest error and of the oracle where it has numbers, whatever the kernel has there."""
+    """Squares of the honest error and of the oracle where it has numbers, whatever the kernel has there; not finite
+    where the honest one has NaN for a number beyond the type's largest (of two infinities, for example)."""
     if not oracle.numel():
         return torch.zeros(2, dtype=torch.float64, device=oracle.device)
     return torch.stack([torch.where(expected, values, 0.0).square().sum() for values in (fair - oracle, oracle)])

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 import kernelci
+from kernelci import problems
 from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.workbench import oracle
 from kernelci.workbench.drawn import Drawn, draw_inputs, make
@@ -57,8 +58,10 @@ def check(reference: Reference, device: str, cache: Path | None = None) -> None:
 def key(reference: Reference, device: str) -> str:
     """The content that the answer depends on: the reference, kernelci with its gates and draws, and torch."""
     digest = hashlib.sha256(reference.path.read_bytes())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted([*Path(__file__).parent.glob("*.py"), *Path(problems.__file__).parent.glob("*.py")]):
         digest.update(path.read_bytes())
+    if reference.one_shape:  # which may lie in a file of their own
+        digest.update(repr([case.values for case in reference.cases()]).encode())
     digest.update(f"{reference.name} {kernelci.__version__} {torch.__version__} {device.partition(':')[0]}".encode())
     return digest.hexdigest()[:32]
 

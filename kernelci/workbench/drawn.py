@@ -29,6 +29,7 @@ FEW = 2
 # them a kernel of forty cases took up to 20 s on an H200.
 REVEALING = ("swinging", "tail", "constant")
 SOME = 4
+ONE_SHAPE_CASES = 2  # the same shape, checked and timed
 VARIED = "normal:0"
 
 
@@ -154,16 +155,21 @@ def plan(reference: Reference, cases: Sequence[Case], seeds: int, few: bool) -> 
     varied = [variants(reference, case) for case in cases]
     layouts = _placed(varied)
     return {
-        planned(case): _every(varied[turn], seeds)
-        if reference.one_shape
-        else _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few)
+        planned(case): _every(varied[turn], seeds, reference.avoided)
+        if reference.one_shape and len(cases) <= ONE_SHAPE_CASES
+        else tuple(
+            name
+            for name in _draws(varied[turn], layouts.get(turn, ()), turn, seeds, few)
+            if name.partition(":")[0] not in reference.avoided
+        )
         for turn, case in enumerate(cases)
     }
 
 
-def _every(varied: tuple[str, ...], seeds: int) -> tuple[str, ...]:
+def _every(varied: tuple[str, ...], seeds: int, avoided: tuple[str, ...]) -> tuple[str, ...]:
     """All draws at once, where there is no other case to take turns with."""
-    return (*(f"normal:{number}" for number in range(seeds)), *(f"{family}:0" for family in STRESS), *varied)
+    families = (f"{family}:0" for family in STRESS if family not in avoided)
+    return (*(f"normal:{number}" for number in range(seeds)), *families, *varied)
 
 
 def planned(case: Case) -> str:
