@@ -326,7 +326,7 @@ def load(path: Path) -> Reference:
         from kernelci.problems import flashinfer
 
         return Reference(path, flashinfer.adapt(path))
-    if problems.defined(_text(path)).is_problem:
+    if problems.defined_in(path).is_problem:
         from kernelci.problems import kernelbench
 
         return Reference(path, kernelbench.adapt(path, lambda: _imported(path)))
@@ -335,13 +335,6 @@ def load(path: Path) -> Reference:
     if missing:
         raise ReferenceFailed(f"{path.name}: defines no function {', '.join(missing)}")
     return Reference(path, module)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def _imported(path: Path) -> ModuleType:

@@ -5,6 +5,7 @@ card. It belongs to the reference that its folder names, and its backend is told
 """
 
 import ast
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -47,6 +48,14 @@ def defined(text: str) -> Defined:
     classes = frozenset(node.name for node in tree.body if isinstance(node, ast.ClassDef))
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return Defined(classes, functions, frozenset(_imported(tree)))
+
+
+def defined_in(path: Path) -> Defined:
+    """What a file defines; nothing where it can't be read."""
+    try:
+        return defined(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return Defined()
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -7,7 +7,7 @@ import ast
 import json
 import keyword
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from kernelci.problems import ENTRY, TORCH, defined
+from kernelci.reference import Case
 
 STUB = "kernelci_entry_of_solution.py"
 _LANGUAGES = {
@@ -215,6 +216,22 @@ def _object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def main_dtype(found: Definition) -> str:
+    """The dtype that a definition's cases are named by: its first float of usual width, else its first."""
+    tensors = [*found.inputs.values(), *found.outputs.values()]
+    kinds = [tensor.dtype for tensor in tensors if tensor.shape is not None]
+    return next((kind for kind in kinds if kind in ("bfloat16", "float16", "float32")), (*kinds, "float32")[0])
+
+
+def cases(found: Definition, given: Sequence[Workload]) -> Iterator[tuple[Case, Workload]]:
+    """Each workload as a case to be checked, in their order. Those of the same sizes are numbered."""
+    sizes = [tuple(workload.axes.items()) for workload in given]
+    for number, (workload, size) in enumerate(zip(given, sizes, strict=True)):
+        told = (("workload", str(number)),) if sizes.count(size) > 1 else ()
+        hidden = ("_workload", msgspec.json.encode(workload).decode())
+        yield Case("check", (*size, ("dtype", main_dtype(found)), *told, hidden), workload.uuid[:80]), workload
 
 
 def workloads(path: Path) -> list[Workload]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
-from kernelci.problems import safetensors
+from kernelci.problems import definitions, safetensors
 from kernelci.problems.definitions import Definition, Given, Malformed, Tolerance, Workload, definition, workloads
 from kernelci.problems.exact import Exact, widest
 from kernelci.problems.offline import NeedsNetwork, offline
@@ -52,7 +52,7 @@ class Problem:
         unknown = [kind for kind in kinds if not isinstance(getattr(torch, kind, None), torch.dtype)]
         if unknown:
             raise Malformed(f"dtype {unknown[0]!r} is not supported")
-        self._dtype = next((kind for kind in kinds if kind in ("bfloat16", "float16", "float32")), kinds[0])
+        self._dtype = definitions.main_dtype(self._definition)
 
     def module(self) -> ModuleType:
         """The functions that `kernelci.reference.Reference` asks for."""
@@ -87,13 +87,9 @@ class Problem:
         """Each workload, to be checked and to be timed."""
         if not self._workloads:
             raise Malformed("there are no workloads, and the numbers among its inputs must come from one")
-        sizes = [tuple(workload.axes.items()) for workload in self._workloads]
-        for number, (workload, size) in enumerate(zip(self._workloads, sizes, strict=True)):
-            told = (("workload", str(number)),) if sizes.count(size) > 1 else ()
-            hidden = ("_workload", msgspec.json.encode(workload).decode())
-            values = (*size, ("dtype", self._dtype), *told, hidden)
-            yield Case("check", values, workload.uuid[:80])
-            yield Case("bench", values, workload.uuid[:80])
+        for case, _ in definitions.cases(self._definition, self._workloads):
+            yield case
+            yield msgspec.structs.replace(case, kind="bench")
 
     def _inputs(self, case: Case, draw: Any) -> dict[str, Any]:
         workload = _of(case)
