@@ -148,7 +148,8 @@ def _isolation() -> Check:
     from kernelci.workbench.sandbox import level
 
     found = level()
-    step = "apt-get install bubblewrap; until then run only kernels that you would run yourself"
+    until = "it contains more" if found.restricted else "until then run only kernels that you would run yourself"
+    step = f"apt-get install bubblewrap; {until}"
     why = f" ({found.why})" if found.why else ""
     return Check("isolation", found.sandboxed, found.text + why, "" if found.sandboxed else step)
 

@@ -32,14 +32,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def undumpable() -> None:
     """Let no process of the same user read this one's memory (prctl(2), PR_SET_DUMPABLE)."""
-    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+    check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
 
 
 def enter(memory_bytes: int) -> None:
     """Leave everything that is shared with other candidates; returns in the candidate only."""
-    _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")  # else the id maps can't be written
+    check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")  # else the id maps can't be written
     user, group = os.getuid(), os.getgid()
-    _check(_libc.unshare(_NEW), "unshare")
+    check(_libc.unshare(_NEW), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path("/proc/self", name).write_text(text, encoding="ascii")
     read, write = os.pipe()
@@ -59,7 +59,7 @@ def enter(memory_bytes: int) -> None:
 
 def _own_files() -> None:
     """Files and a process list of its own; nothing else is writable."""
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     _mount("tmpfs", PRIVATE, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={PRIVATE_BYTES},mode=700")
@@ -84,10 +84,15 @@ def _own_tmp() -> None:
 
 def _give_up() -> None:
     """Drop every capability that the new namespaces gave, for good, and set the limits."""
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+    check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    without_capabilities()
     limited()
+
+
+def without_capabilities() -> None:
+    """Drop every capability of this thread (capset(2))."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
 
 
 def limited() -> None:
@@ -99,8 +104,8 @@ def limited() -> None:
 def _watch(reaper: int, status: int, memory_bytes: int) -> None:
     """The warden: end as the candidate ended; SIGKILL says that it took more memory than it may."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # so that its end wakes sigtimedwait at once
-    signal.signal(signal.SIGTERM, _passing(reaper, signal.SIGKILL))
-    signal.signal(signal.SIGUSR1, _passing(reaper, signal.SIGUSR1))
+    signal.signal(signal.SIGTERM, passing(reaper, signal.SIGKILL))
+    signal.signal(signal.SIGUSR1, passing(reaper, signal.SIGUSR1))
     while os.waitpid(reaper, os.WNOHANG)[0] == 0:
         if memory_bytes and memory(reaper) > memory_bytes:
             os.kill(reaper, signal.SIGKILL)
@@ -108,10 +113,12 @@ def _watch(reaper: int, status: int, memory_bytes: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, POLL_S)
     data = os.read(status, 4)
-    _end_as(struct.unpack("i", data)[0] if len(data) == 4 else 1)
+    end_as(struct.unpack("i", data)[0] if len(data) == 4 else 1)
 
 
-def _passing(pid: int, number: int) -> Callable[[int, FrameType | None], None]:
+def passing(pid: int, number: int) -> Callable[[int, FrameType | None], None]:
+    """A handler that sends a signal on to another process."""
+
     def handle(received: int, frame: FrameType | None) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -121,7 +128,7 @@ def _passing(pid: int, number: int) -> Callable[[int, FrameType | None], None]:
 
 def _reap(candidate: int, status: int) -> None:
     """The reaper: collect orphans until the candidate ends; what it left behind dies with this process."""
-    signal.signal(signal.SIGUSR1, _passing(candidate, signal.SIGUSR1))
+    signal.signal(signal.SIGUSR1, passing(candidate, signal.SIGUSR1))
     undumpable()
     while True:
         pid, ended = os.waitpid(-1, 0)
@@ -130,7 +137,8 @@ def _reap(candidate: int, status: int) -> None:
             os._exit(0)
 
 
-def _end_as(ended: int) -> None:
+def end_as(ended: int) -> None:
+    """End this process as another ended, whose status (wait(2)) this is."""
     code = os.waitstatus_to_exitcode(ended)
     if code == -signal.SIGKILL:
         os._exit(128 + signal.SIGKILL)  # it killed itself: SIGKILL of the warden means memory
@@ -143,19 +151,24 @@ def _end_as(ended: int) -> None:
 
 def memory(root: int) -> int:
     """Anonymous and shared memory of a process and everything below it, in bytes (proc(5): status, stat)."""
+    return sum(own_memory(pid) for pid in family(root))
+
+
+def family(root: int) -> list[int]:
+    """A process and everything below it, by number."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):  # by names: Path objects took a third of the interpreter's time, ten lanes at once
         if name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 parents[int(name)] = int(_read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
-    total = 0
+    found = []
     for pid in parents:
         ancestor = pid
         while ancestor not in (root, 0) and ancestor in parents:
             ancestor = parents[ancestor]
         if ancestor == root:
-            total += _own_memory(pid)
-    return total
+            found.append(pid)
+    return found
 
 
 def _read(path: str) -> bytes:
@@ -163,7 +176,8 @@ def _read(path: str) -> bytes:
         return file.read(8192)
 
 
-def _own_memory(pid: int) -> int:
+def own_memory(pid: int) -> int:
+    """Anonymous memory of one process, in bytes; 0 if it is gone."""
     with contextlib.suppress(OSError, ValueError):
         for line in _read(f"/proc/{pid}/status").splitlines():
             if line.startswith(b"RssAnon:"):
@@ -173,10 +187,11 @@ def _own_memory(pid: int) -> int:
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     done = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
-    _check(done, f"mount {target}")
+    check(done, f"mount {target}")
 
 
-def _check(result: int, what: str) -> None:
+def check(result: int, what: str) -> None:
+    """Raise OSError if a call of the C library failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from kernelci.errors import RunnerBroken
-from kernelci.workbench import sandbox
+from kernelci.workbench import sandbox, ward
 from kernelci.workbench.protocol import (
     Channel,
     ChannelClosed,
@@ -145,13 +145,16 @@ class Zygote:
         self._jail = sandbox.Jail(devices, hidden) if sandboxed() else None
         self._folder = None if self._jail else tempfile.TemporaryDirectory(prefix="kernelci-")
         private = Path(self._folder.name if self._folder else sandbox.PRIVATE)
+        own = variables(private, environment(private / CACHE))
+        if sandbox.level().restricted:
+            own |= {"KERNELCI_RULES": _rules(private, hidden, devices)}
         ours, theirs = socket.socketpair()
         with theirs:
             inner = command(kind, theirs.fileno(), backends)
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             self._process = subprocess.Popen(
                 self._jail.command(inner) if self._jail else inner,
-                env=variables(private, environment(private / CACHE)),
+                env=own,
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
@@ -243,11 +246,20 @@ def sandboxed() -> bool:
     return sandbox.level().sandboxed
 
 
+def _rules(private: Path, hidden: Iterable[Path], devices: Sequence[str]) -> str:
+    """What candidates may reach whose zygote keeps their folders in `private`."""
+    readable = sandbox.reachable(hidden)
+    user = sandbox.lower_user(readable)
+    if user >= 0:
+        private.chmod(0o711)
+    return ward.encoded(ward.Rules(tuple(map(str, readable)), tuple(devices), str(private), user))
+
+
 def variables(private: Path, extra: Mapping[str, str]) -> dict[str, str]:
     """The environment of an untrusted process whose own files lie in `private`."""
     allowed = {name: os.environ[name] for name in ALLOWED if name in os.environ}
     own = {"HOME": str(private), "TMPDIR": str(private), "USER": "kernelci", "KERNELCI_PRIVATE": str(private)}
     found = allowed | QUIET | own | {"KERNELCI_SANDBOXED": str(int(sandboxed()))} | dict(extra)
-    if sandboxed():
+    if sandboxed() or sandbox.level().restricted:
         found["PATH"] = sandbox.visible(found.get("PATH", ""))
     return found

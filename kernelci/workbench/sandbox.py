@@ -1,8 +1,9 @@
-"""The sandbox around a zygote: bubblewrap as an unprivileged user, or a plain process where that is not to be had.
+"""The sandbox around a zygote: bubblewrap as an unprivileged user; where that is not to be had, what a candidate does
+to itself (`ward.py`); or else a plain process.
 
-Inside: no network, own processes, a read-only file system that holds the interpreter, its packages, the system's
-libraries and one GPU's device nodes, and nothing of the project. `namespaces.py` then gives each forked candidate
-namespaces, files and limits of its own.
+Inside bubblewrap: no network, own processes, a read-only file system that holds the interpreter, its packages, the
+system's libraries and one GPU's device nodes, and nothing of the project. `namespaces.py` then gives each forked
+candidate namespaces, files and limits of its own.
 """
 
 import functools
@@ -31,7 +32,7 @@ _PROBE_S = 20.0
 class Level(Struct, frozen=True):
     """How well candidates are contained on this machine, and why not better."""
 
-    name: str  # "bubblewrap" or "process"
+    name: str  # "bubblewrap", "landlock" or "process"
     text: str
     why: str = ""
 
@@ -40,8 +41,15 @@ class Level(Struct, frozen=True):
         """Whether the project's files, the network and other processes are out of reach."""
         return self.name == "bubblewrap"
 
+    @property
+    def restricted(self) -> bool:
+        """Whether each candidate restricts itself, since no sandbox is around it."""
+        return self.name == "landlock"
+
 
 PLAIN = "a process of its own, not sandboxed"
+LACKS = "process numbers are seen, names of files can be tried, disk is bounded by the file only, tools run free"
+_PROBE = "from kernelci.workbench import {0}; {0}.probe()"
 
 
 @functools.cache
@@ -49,23 +57,32 @@ def level() -> Level:
     """What this machine allows, found by trying it once. KERNELCI_SANDBOX=off turns the sandbox off."""
     if os.environ.get("KERNELCI_SANDBOX", "").lower() in ("off", "0", "no"):
         return Level("process", PLAIN, "switched off by KERNELCI_SANDBOX")
+    lacking = _lacks_bubblewrap()
+    if not lacking:
+        return Level("bubblewrap", "bubblewrap, unprivileged user, namespaces and files per kernel, no network")
+    more = _fails("Landlock", [sys.executable, "-I", "-c", f"{import_paths()}{_PROBE.format('ward')}"])
+    if not more:
+        user = "as root without capabilities, " if os.geteuid() == 0 and lower_user(reachable(())) < 0 else ""
+        return Level("landlock", f"Landlock and seccomp, {user}no network; {LACKS}", lacking)
+    return Level("process", PLAIN, f"{lacking}; {more}")
+
+
+def _lacks_bubblewrap() -> str:
+    """Why the sandbox can't be had here; empty if it can."""
     missing = [tool for tool in ("bwrap", *_root_tools()) if shutil.which(tool) is None]
     if missing:
-        return Level("process", PLAIN, f"not installed: {', '.join(missing)} (Debian: bubblewrap, util-linux, mount)")
+        return f"not installed: {', '.join(missing)} (Debian: bubblewrap, util-linux, mount)"
     with Jail((), ()) as jail:
-        code = "from kernelci.workbench import namespaces; namespaces.probe()"
-        try:
-            done = subprocess.run(
-                jail.command([sys.executable, "-I", "-c", f"{import_paths()}{code}"]),
-                capture_output=True,
-                text=True,
-                timeout=_PROBE_S,
-            )
-        except subprocess.TimeoutExpired:
-            return Level("process", PLAIN, f"bubblewrap did not answer within {_PROBE_S:.0f} s")
-    if done.returncode != 0:
-        return Level("process", PLAIN, f"bubblewrap failed: {(done.stderr or done.stdout).strip()[-300:]}")
-    return Level("bubblewrap", "bubblewrap, unprivileged user, namespaces and files per kernel, no network")
+        code = f"{import_paths()}{_PROBE.format('namespaces')}"
+        return _fails("bubblewrap", jail.command([sys.executable, "-I", "-c", code]))
+
+
+def _fails(name: str, command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_S)
+    except subprocess.TimeoutExpired:
+        return f"{name} did not answer within {_PROBE_S:.0f} s"
+    return f"{name} failed: {(done.stderr or done.stdout).strip()[-300:]}" if done.returncode else ""
 
 
 def import_paths() -> str:
@@ -175,6 +192,25 @@ def _wanted() -> tuple[Path, ...]:
     package = Path(__file__).resolve().parents[1]
     found = {path for path in (*paths, package) if path.exists()}
     return tuple(path for path in found if not any(path.is_relative_to(other) for other in found - {path}))
+
+
+def reachable(hidden: Iterable[Path]) -> list[Path]:
+    """What an interpreter needs, as paths none of which holds a hidden folder: for rules that can only grant."""
+    masks = [path.resolve() for path in hidden]
+    found: list[Path] = []
+    wanted = list(_wanted())
+    while wanted:
+        path = wanted.pop()
+        if any(mask.is_relative_to(path) and mask != path for mask in masks):
+            wanted += [inner for inner in path.iterdir() if inner.resolve() not in masks]
+        elif path.resolve() not in masks:
+            found.append(path)
+    return found
+
+
+def lower_user(paths: Iterable[Path]) -> int:
+    """The user that a candidate becomes: nobody if this is root and nobody can reach these paths, else -1."""
+    return NOBODY if os.geteuid() == 0 and all(map(_open_to_all, paths)) else -1
 
 
 @functools.cache

@@ -17,10 +17,11 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from kernelci.workbench import namespaces
+from kernelci.workbench import namespaces, ward
 from kernelci.workbench.protocol import Channel, ChannelClosed, Exited, Fork, Kill, Message, Ready, ToZygote
 
 SANDBOXED = os.environ.get("KERNELCI_SANDBOXED") == "1"
+RULES = os.environ.pop("KERNELCI_RULES", "")  # what candidates restrict themselves to where no sandbox is around them
 STACK_SIGNAL = signal.SIGUSR1  # makes a candidate write its stack, also from within a native call
 STACK_S = 0.2
 Serve = Callable[[socket.socket, int], None]
@@ -28,7 +29,7 @@ Serve = Callable[[socket.socket, int], None]
 
 def run(control: socket.socket, kind: str, serve: Serve, missing: dict[str, str]) -> None:
     """Fork processes as asked until the control channel closes; then kill what is left. `serve(socket, arena)`."""
-    if SANDBOXED:
+    if SANDBOXED or RULES:
         namespaces.undumpable()
     channel = Channel(control, ToZygote)
     channel.send(Ready(missing))
@@ -91,6 +92,9 @@ def _become_candidate(message: Fork, files: list[int], serve: Serve, control: so
         sock, log, *arena = files
         if SANDBOXED:
             namespaces.enter(message.memory_bytes)
+        elif RULES:
+            os.dup2(log, 2)  # the warden says there why it ended the candidate
+            ward.enter(RULES, message.memory_bytes)
         os.dup2(log, 1)
         os.dup2(log, 2)
         faulthandler.enable(2)
@@ -133,8 +137,8 @@ def _write_stack(pid: int) -> None:
 
 
 def _end(pid: int) -> None:
-    """Kill a candidate with all it started: in the sandbox its warden does it, which it can neither see nor escape."""
-    if SANDBOXED:
+    """Kill a candidate with all it started: its warden does it, if it has one, which it can't escape."""
+    if SANDBOXED or RULES:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     else:

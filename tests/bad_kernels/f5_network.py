@@ -20,7 +20,14 @@ import torch
 import triton
 import triton.language as tl
 
-WORKED = any(name != "lo" for _, name in socket.if_nameindex())
+def _interfaces() -> list[str]:
+    try:
+        return [name for _, name in socket.if_nameindex()]
+    except OSError:
+        return []
+
+
+WORKED = any(name != "lo" for name in _interfaces())
 
 
 @triton.jit

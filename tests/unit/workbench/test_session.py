@@ -37,8 +37,8 @@ def _faulty(fault: str) -> str:
     """
 
 
-SANDBOXED = sandbox.level().sandboxed
-# Without a sandbox a SIGKILL of its own can't be told from the kernel's, which comes when memory runs out.
+SANDBOXED = sandbox.level().name != "process"
+# Without a warden a SIGKILL of its own can't be told from the kernel's, which comes when memory runs out.
 KILLED_ITSELF = ("exited", "exit code 137") if SANDBOXED else ("out-of-memory", "was killed")
 ENDS = [
     ("os._exit(0)", "exited", "exit code 0"),
