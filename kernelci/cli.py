@@ -100,7 +100,7 @@ def list_(root: Path, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("folder", type=FOLDER)
-@click.option("--format", "format_", default="console", help="console, html, markdown, junit, json, feedback, github.")
+@click.option("--format", "format_", default="console", help="console, html, csv, … (an unknown one lists them).")
 @click.option("--output", type=FOLDER, help="Write to this file instead of standard output.")
 @click.pass_obj
 def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
@@ -110,9 +110,9 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
     found = results.read(folder)
     rendered = reporters.render(format_, found, root, files=folder if folder.is_dir() else folder.parent)
     if output is not None:
-        output.write_text(rendered, encoding="utf-8")
+        output.write_bytes(rendered if isinstance(rendered, bytes) else rendered.encode())
     else:
-        click.echo(rendered, nl=not rendered.endswith("\n"))
+        click.echo(rendered, nl=isinstance(rendered, str) and not rendered.endswith("\n"))
     return 0
 
 

@@ -1,6 +1,7 @@
 """The contract of a reporter: a module in this folder with `render(report, context)`; it registers itself by existing.
 
-The format's name is the module's, less a trailing underscore (which keeps `json_` apart from the standard library).
+The format's name is the module's with hyphens, less a trailing underscore (which keeps `json_` apart from the standard
+library).
 """
 
 import importlib
@@ -54,12 +55,18 @@ def get(name: str) -> Reporter:
     return cast(Reporter, importlib.import_module(f"{__name__}.{known[name]}"))
 
 
-def render(name: str, report: Report, root: Path | None = None, folder: str = "", files: Path | None = None) -> str:
-    """The report in a format, as text. Raises ConfigError for an unknown format, and for a template that is wrong."""
-    made = get(name).render(report, Context(folder=folder, root=root, files=files))
-    return made.decode() if isinstance(made, bytes) else made
+def render(
+    name: str, report: Report, root: Path | None = None, folder: str = "", files: Path | None = None
+) -> str | bytes:
+    """The report in a format, as text where it is text (a reporter that is not says BINARY).
+
+    Raises ConfigError for an unknown format, and for a template that is wrong.
+    """
+    reporter = get(name)
+    made = reporter.render(report, Context(folder=folder, root=root, files=files))
+    return made.decode() if isinstance(made, bytes) and not getattr(reporter, "BINARY", False) else made
 
 
 def _modules() -> dict[str, str]:
     found = (module.name for module in pkgutil.iter_modules(__path__))
-    return {name.rstrip("_"): name for name in found if not name.startswith("_")}
+    return {name.rstrip("_").replace("_", "-"): name for name in found if not name.startswith("_")}
