@@ -161,6 +161,29 @@ def new(root: Path, name: str, backend: str) -> int:
     return 0
 
 
+@cli.command(name="import")
+@click.argument("script", type=FOLDER)
+@click.option("--name", default="", help="Name of the reference; else the function's.")
+@click.option("--entry", default="", help="The function that launches the kernel, where there are several.")
+@click.option("--dry-run", is_flag=True, help="Show the files; write none.")
+@click.pass_obj
+def import_(root: Path, script: Path, name: str, entry: str, dry_run: bool) -> int:
+    """Propose a kernel with a card, and a reference to complete, from a SCRIPT that checks a kernel by torch."""
+    from kernelci.importing import writing
+
+    root = root.resolve()
+    proposal = writing.propose(root, script, name, entry)
+    if dry_run:
+        for path, text in proposal.files.items():
+            click.echo(f"--- {path}\n{text}")
+    else:
+        for path in writing.write(root, proposal):
+            click.echo(f"wrote {path}")
+    for line in proposal.left:
+        click.echo(f"left: {line}")
+    return 0
+
+
 @cli.command()
 @click.pass_obj
 def doctor(root: Path) -> int:
