@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kernelci.catalog import Kernel
 from kernelci.errors import GpuSick, RunnerBroken, Verdict
-from kernelci.model import Finding, KernelReport, Row, RungResult, worst
+from kernelci.model import Finding, KernelReport, LostRow, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
@@ -58,7 +58,8 @@ class Ascent:
         kernel, done = self.referee.kernel, self._done
         path = self.referee.relative(str(kernel.path))
         results = tuple(done.get(rung.name) or _interrupted(rung) for rung, _ in self._rungs)
-        return KernelReport(kernel.name, kernel.reference, kernel.backend, path, self._sha256, results)
+        gone = _lost(self.referee)
+        return KernelReport(kernel.name, kernel.reference, kernel.backend, path, self._sha256, results, gone)
 
     def _climb(self, rung: Rung, climbed: bool) -> None:
         began = time.monotonic()
@@ -67,6 +68,15 @@ class Ascent:
         self._done[rung.name] = result
         if self._progress is not None:
             self._progress(self.referee.kernel, result)
+
+
+def _lost(referee: KernelReferee) -> tuple[LostRow, ...]:
+    """What a kernel can take out of its own judging: targets that the base's card has and its own has not."""
+    own, base = referee.kernel.card, referee.base.kernel.card if referee.base is not None else None
+    if own is None or base is None or not own.targets:
+        return ()
+    gone = [target for target in base.targets or referee.config.targets if target not in own.targets]
+    return tuple(LostRow("every case", "removed", target, f"the card no longer names {target}") for target in gone)
 
 
 def late(rungs: Rungs) -> frozenset[str]:

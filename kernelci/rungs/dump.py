@@ -73,8 +73,9 @@ def _base(referee: Referee, target: str, notes: list[str]) -> list[Specimen]:
 
 def _row(referee: Referee, build: Compiled, specimen: Specimen, target: str, compared: Compared | None) -> Row:
     code = specimen.code()
-    notes = compared.notes()[:NOTES] if compared is not None else ()
-    row = Row(Outcome.PASSED, build.kernel.case, target, metrics=tuple(_metrics(dissect(code), compared)), notes=notes)
+    anatomy = dissect(code)
+    notes = (*_spills(anatomy), *(compared.notes()[:NOTES] if compared is not None else ()))
+    row = Row(Outcome.PASSED, build.kernel.case, target, metrics=tuple(_metrics(anatomy, compared)), notes=notes)
     fault = _fault(referee, build.kernel.case, code, target)
     if fault is None:
         return row
@@ -101,6 +102,12 @@ def _fault(referee: Referee, case_id: str, code: tuple[Instruction, ...], target
         where = f" (line {each.line} of {each.file})" if each.line else ""
         return Verdict("forbidden-opcode", f"{word} in the machine code for {target}: {each.opcode}{where}")
     return None
+
+
+def _spills(anatomy: Anatomy) -> Iterator[str]:
+    """What is to be said of a kernel that is right and keeps values in memory because registers ran out."""
+    if anatomy.spills:
+        yield f"registers spill: {anatomy.spills} loads and stores of the stack"
 
 
 def _metrics(anatomy: Anatomy, compared: Compared | None) -> Iterator[Metric]:

@@ -1,0 +1,40 @@
+# /// script
+# dependencies = ["triton>=3.4"]
+# [tool.kernelci]
+# reference = "softmax"
+# backend = "triton"
+# entry = "softmax"
+# targets = ["sm_80"]
+# [tool.kernelci.expect]
+# rung = "dump"
+# outcome = "PASSED"
+# said = "registers spill"
+# class = "m33"
+# title = "right, with more values than registers"
+# ///
+"""One warp for a tile of 16,384 values: 512 a thread, which has 255 registers. Nothing is wrong, and it must be said."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (col < cols)
+    place = row.to(tl.int64) * cols + col
+    values = tl.load(x + place, mask=inside, other=float("-inf")).to(tl.float32)
+    peaks = tl.where(row < rows, tl.max(values, axis=1)[:, None], 0.0)
+    powers = tl.exp(values - peaks)
+    result = powers / tl.sum(powers, axis=1)[:, None]
+    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+
+
+def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    rows, cols = x.shape
+    if x.numel():
+        block = max(16, triton.next_power_of_2(cols))
+        tile = max(1, 16_384 // block)
+        softmax_tile[(triton.cdiv(rows, tile),)](x, y, rows, cols, tile, block, num_warps=1)
