@@ -10,6 +10,7 @@ from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Budget, Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
+from kernelci.workbench import limits
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
 from kernelci.workbench.judging import judge, judge_all
@@ -30,13 +31,42 @@ def correctness(referee: Referee) -> Findings:
     """One row per case: the metrics of its worst draw, or the diagnosis of the first draw that failed."""
     referee.require_sound()
     rows: list[Row] = []
+    limit = _limit(referee)
     for case in (*referee.cases(), *referee.hidden()):
+        if limit is not None and case.id == limit.id:
+            continue
         rows.append(_row_or_reason(referee, case))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:
             return Findings(rows=rows, notes=[f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"])
     if any(row.outcome is Outcome.PASSED for row in rows):
         rows += _configs(referee)
-    return Findings(rows=rows)
+    return Findings(rows=[*rows, *([_at_limit(referee, limit)] if limit is not None else [])])
+
+
+def _limit(referee: Referee) -> Case | None:
+    """Full tier, on a GPU: a case beyond 2^31 elements, unless other cases are asked for."""
+    if referee.tier != "full" or not referee.device.is_gpu:
+        return None
+    named = {case.id for case in referee.cases()}
+    try:
+        found = limits.case_at(referee.reference)
+    except ReferenceFailed as error:
+        raise Verdict("reference", str(error)) from error
+    every = len(named) == len(referee.reference.cases())
+    return found if found is not None and (every or found.id in named) else None
+
+
+def _at_limit(referee: Referee, case: Case) -> Row:
+    session = referee.open()
+    try:
+        limits.judge(session, referee.reference, case, referee.seed)
+    except ReferenceFailed as error:
+        return failed(referee, Verdict("reference", str(error)), case, rung="correctness")
+    except Verdict as verdict:
+        return failed(referee, verdict, case, rung="correctness")
+    finally:
+        session.close()
+    return Row(Outcome.PASSED, case.id, notes=("beyond 2^31 elements: chosen entries, and the first and last ones",))
 
 
 def _configs(referee: Referee) -> list[Row]:

@@ -100,7 +100,18 @@ def layout(reference: Reference, case: Case, serves: bool = False) -> Layout:
 class Bank:
     """The slots of one case. `deal` fills them; `check` looks at what a window left there."""
 
-    def __init__(self, reference: Reference, case: Case, arena: Arena, count: int, seed: str) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        case: Case,
+        arena: Arena,
+        count: int,
+        seed: str,
+        entries: tuple[int, int] = ENTRIES,
+        edge: int = 1,
+    ) -> None:
+        """`entries`: so many of each cut are looked at, `edge` at either end among them."""
+        self._most, self._edge = entries, edge
         self.reference = reference
         self.case = case
         self.layout = layout(reference, case, arena.serves)
@@ -201,7 +212,7 @@ class Bank:
     def _read(self) -> int:
         """Bytes of inputs that a check of one slot looks at."""
         return sum(
-            _bytes(spec) // max(1, spec.shape[0] // ENTRIES[-1] if self._cut_of(name) is not None else 1)
+            _bytes(spec) // max(1, spec.shape[0] // self._most[-1] if self._cut_of(name) is not None else 1)
             for name, spec in self.layout.specs.items()
         )
 
@@ -252,7 +263,7 @@ class Bank:
         """For each cut, which entries of each slot: (slots, entries). Rows differ from slot to slot."""
         found: list[torch.Tensor] = []
         columns = self._columns()
-        for cut, most in zip(self._cuts, ENTRIES, strict=False):
+        for cut, most in zip(self._cuts, self._most, strict=False):
             afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns)) if not found else most
             wanted = min(most, cut.size, afford)
             picked = [self._some(cut.size, wanted) for _ in range(min(slots, DISTINCT))]
@@ -264,16 +275,18 @@ class Bank:
         """Output elements of one row, as far as a second cut leaves them."""
         elements = sum(spec.elements for spec in self.layout.outputs.values())
         for number, cut in enumerate(self._cuts):
-            elements = elements // max(1, cut.size) * (ENTRIES[1] if number else 1)
+            elements = elements // max(1, cut.size) * (self._most[1] if number else 1)
         return elements
 
     def _some(self, size: int, count: int) -> list[int]:
-        """Secret entries: the first and the last among them where there is room for more than one."""
+        """Secret entries: the first and the last ones among them where there is room for more."""
         if count >= size:
             return list(range(size))
         if count == 1:
             return [self._random.choice((0, size - 1, self._random.randrange(size)))]
-        return [0, size - 1] + [self._random.randrange(size) for _ in range(count - 2)]
+        edge = min(self._edge, count // 2)
+        ends = [*range(edge), *range(size - edge, size)]
+        return ends + [self._random.randrange(size) for _ in range(count - 2 * edge)]
 
     def _picked(self, name: str, value: Any, slots: torch.Tensor, entries: list[torch.Tensor]) -> Any:
         if not isinstance(value, pools.Pool):
