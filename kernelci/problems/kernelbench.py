@@ -45,9 +45,7 @@ class Problem:
         self._get_inputs: Callable[[], Any] = module.get_inputs
         self._init = tuple(self._asked("get_init_inputs", getattr(module, "get_init_inputs", list)))
         self._refuse_unsendable()
-        with torch.device("meta"), Watched() as watched:
-            shown = self._asked("get_inputs", self._get_inputs)
-            sketch = self._asked("Model", lambda: module.Model(*self._init))
+        shown, sketch, watched = self._sketched()
         names = _names(module.Model.forward, len(shown))
         self._shown = dict(zip(names, shown, strict=True))
         self._tensors = {name: value for name, value in self._shown.items() if isinstance(value, torch.Tensor)}
@@ -73,6 +71,18 @@ class Problem:
             raise
         except Exception as error:
             raise ReferenceFailed(f"{self._file}: {what}() raised {type(error).__name__}: {error}") from error
+
+    def _sketched(self) -> tuple[Any, Any, Watched]:
+        """Inputs and module without memory, and how they were made; real ones where their code asks for values."""
+        try:
+            with torch.device("meta"), Watched() as watched:
+                return self._get_inputs(), self._module.Model(*self._init), watched
+        except NeedsNetwork:
+            raise
+        except Exception:
+            with Watched() as watched:
+                shown = self._asked("get_inputs", self._get_inputs)
+            return shown, self._built(), watched
 
     def _refuse_unsendable(self) -> None:
         """The arguments of the module travel to the kernel's process as plain values."""
@@ -105,6 +115,8 @@ class Problem:
         own = {name for name, origin in self._origins.items() if not origin.drawn}
         seen = [self._own(seed) for seed in (1, 2)] if own else []
         for name in self._tensors:
+            if any(one[name].shape != self._tensors[name].shape for one in seen):
+                raise ReferenceFailed(f"{self._file}: input {name} has another shape in every call of get_inputs()")
             if name in own and all(torch.equal(one[name], seen[0][name]) for one in seen):
                 self._origins[name] = Origin("constant")
                 if not bool(seen[0][name].any()):
@@ -252,4 +264,6 @@ def _fit(name: str, taken: list[str]) -> str:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_is_plain(one) for one in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(one) for key, one in value.items())
     return value is None or isinstance(value, bool | int | float | str)

@@ -119,6 +119,16 @@ def test_a_problem_that_can_not_judge(loaded: Loaded, parts: dict[str, str], sai
         loaded(**parts)
 
 
+def test_inputs_whose_code_asks_for_values(loaded: Loaded) -> None:
+    found = loaded("torch.rand(int(torch.tensor(3.0).item()), 5)", init="self.size = int(torch.ones(1).sum().item())")
+    assert ["3x5-fp32", "input x: rand, (3, 5) float32"] == [found.cases()[0].id, *found.notes]
+
+
+def test_a_problem_of_random_shapes(loaded: Loaded) -> None:
+    with pytest.raises(ReferenceFailed, match="another shape in every call"):
+        loaded("torch.rand(int(torch.rand(1).item() * 10000) + 1).softmax(0)")
+
+
 def test_a_fetch_that_is_caught_is_told_too(loaded: Loaded) -> None:
     fetch = "import contextlib, urllib.request\n        with contextlib.suppress(Exception): urllib.request.urlopen('http://a.example')"
     with pytest.raises(ReferenceFailed, match="needs the network"):
