@@ -10,7 +10,7 @@ import torch
 from kernelci.problems.exact import Exact, widest
 from kernelci.problems.origins import Origin
 
-REDRAWN = 0.5  # the spread of a weight that starts as a constant
+REDRAWN = 0.5  # how far from its constant a weight is drawn that starts as one
 _UNIFORM_KURTOSIS = 2.4  # between the uniform distribution's 1.8 and the normal one's 3
 
 
@@ -63,9 +63,7 @@ def origin_of(values: torch.Tensor) -> tuple[Origin, str]:
         return Origin("randn"), ""
     low, high = float(flat.min()), float(flat.max())
     if low == high:
-        if len(flat) == 1 and low:
-            return Origin("randn", scale=abs(low) * REDRAWN, shift=low), ""
-        return Origin("randn", scale=REDRAWN, shift=low), f"all {low:g}: redrawn around it"
+        return Origin("rand", scale=2 * REDRAWN, shift=low - REDRAWN), f"all {low:g}: redrawn around it"
     mean, spread = float(flat.mean()), float(flat.std())
     if float(((flat - mean) / spread).pow(4).mean()) < _UNIFORM_KURTOSIS:
         return Origin("rand", scale=high - low, shift=low), ""
