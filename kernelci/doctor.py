@@ -17,7 +17,9 @@ MODULES = {
     "tilelang": ("torch", "tilelang"),
     "cutedsl": ("torch", "cutlass"),
     "cuda": ("torch", "cuda.core"),
+    "torch": ("torch",),
 }
+EXTRAS = {"torch": "gpu"}  # of backends that have none of their own name
 
 
 def examine(root: Path) -> list[Check]:
@@ -73,9 +75,7 @@ def _backends() -> list[Check]:
             missing.append("nvcc")
         versions = ", ".join(filter(None, (_version(package) for package in backends.get(name).DISTRIBUTIONS)))
         found = f"missing: {', '.join(missing)}" if missing else versions
-        checks.append(
-            Check(f"backend {name}", not missing, found, f"pip install 'kernelci[{name}]'" if missing else "")
-        )
+        checks.append(Check(f"backend {name}", not missing, found, _install(name) if missing else ""))
     return checks
 
 
@@ -154,10 +154,15 @@ def _isolation() -> Check:
     return Check("isolation", found.sandboxed, found.text + why, "" if found.sandboxed else step)
 
 
+def _install(backend: str) -> str:
+    return f"pip install 'kernelci[{EXTRAS.get(backend, backend)}]'"
+
+
 def conclusion(checks: list[Check]) -> str:
     """What all of it means for a run on this machine, in one sentence."""
     passed = {check.name for check in checks if check.passed}
-    able = [name.removeprefix("backend ") for name in sorted(passed) if name.startswith("backend ")]
+    backends_here = [name.removeprefix("backend ") for name in sorted(passed) if name.startswith("backend ")]
+    able = [name for name in backends_here if name != "torch"]  # which builds where a solution is imported
     if not able or any(check.essential and not check.passed for check in checks):
         return "Nothing can be compiled or run here yet: see the lines that say NO."
     compiled = f"This machine compiles {', '.join(able)} for every target"
