@@ -74,7 +74,7 @@ def _base(referee: Referee, target: str, notes: list[str]) -> list[Specimen]:
 def _row(referee: Referee, build: Compiled, specimen: Specimen, target: str, compared: Compared | None) -> Row:
     code = specimen.code()
     anatomy = dissect(code)
-    notes = (*_spills(anatomy), *(compared.notes()[:NOTES] if compared is not None else ()))
+    notes = (*(compared.notes()[:NOTES] if compared is not None else ()), *_spills(anatomy))  # the cause comes first
     row = Row(Outcome.PASSED, build.kernel.case, target, metrics=tuple(_metrics(anatomy, compared)), notes=notes)
     fault = _fault(referee, build.kernel.case, code, target)
     if fault is None:

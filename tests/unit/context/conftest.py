@@ -83,14 +83,18 @@ class Web:
                 self.sent = 0
                 page = outer.pages.get(self.path)
                 if page is None:
-                    self.sent = 404
                     self.send_error(404)
                 else:
                     page(self)
-                outer.requests.append((self.path, dict(self.headers), self.sent))
+                if not self.sent:
+                    self.note(0)
+
+            def note(self, code: int) -> None:
+                self.sent = code
+                outer.requests.append((self.path, dict(self.headers), code))
 
             def send_response(self, code: int, message: str | None = None) -> None:
-                self.sent = code
+                self.note(code)  # before the other side can have read it
                 super().send_response(code, message)
 
             def log_message(self, format: str, *args: object) -> None:
