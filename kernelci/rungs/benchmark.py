@@ -37,8 +37,8 @@ def benchmark(referee: Referee) -> Findings:
     calibration = referee.calibration()
     took = _footprint(referee)
     inherited = took is not None and took.identical and took.same_launches
-    compared = referee.base is not None and not inherited
-    sides = {"head": referee.open} | ({"base": referee.base.open} if referee.base is not None and compared else {})
+    base = None if inherited else referee.base
+    sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
     device, auditor = referee.device.torch_name, referee.auditor()
     enough, returns = _enough(referee), _returns(referee)
     means = duel.Means(device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, returns)

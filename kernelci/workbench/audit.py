@@ -15,11 +15,12 @@ from kernelci.reasons import Outcome, outcome_of
 from kernelci.units import duration, significant
 from kernelci.workbench.activity import MAX_RECORDS
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import PROBE
+from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Contestant, Course, Opener, Spent
 from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Account, Share, judge
-from kernelci.workbench.protocol import Call, Ledger, Series, Source, TensorPlace
+from kernelci.workbench.protocol import Ledger, Series, Source
+from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
 
 ATTEMPTS = 3  # a host that was busy for a moment must not make a measurement doubtful
@@ -53,10 +54,9 @@ class Timed(Struct):
 def missing_here(device: str, opened: Callable[[Arena, Source, str], Session]) -> str:
     """Why there is no ledger on this machine, asked with a kernel of our own; empty if there is one."""
     arena = Arena(device, 2**16)
-    session = opened(arena, Source("probe", "probe.py", {"probe.py": PROBE}), "probe")
-    call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(4096, (16,), (1,), "float32")})
+    session = opened(arena, PROBE, PROBE_ENTRY)
     try:
-        session.prepare(Series(0, call, (0,), 0, "eager" if device == "cpu" else "graph"))
+        session.prepare(Series(0, PROBE_CALL, (0,), 0, usual_mode(device)))
         session.ledger()
         session.go(0)
         found = session.ledger()

@@ -18,8 +18,8 @@ from kernelci.reference import Case, Reference
 from kernelci.workbench import clock, expression, slots, timing
 from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.calibration import Calibration, Opened
-from kernelci.workbench.clock import Overhead, Time, Window
-from kernelci.workbench.contest import COPIED, Contestant, Course, Spent
+from kernelci.workbench.clock import Time
+from kernelci.workbench.contest import COPIED, Contestant
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Source, Spots
 from kernelci.workbench.session import Session
@@ -106,11 +106,11 @@ def _one(
     one, layout = Contestant(name, session), slots.layout(reference, case, arena.serves)
     room = timing.most_calls(reference, case, layout, arena.size, calibration)
     try:
-        scouted, _ = _windows(one, arena, reference, case, min(room, timing.SCOUT_CALLS))
-        ns = min(_per_call(scouted, calibration.overhead))
+        scouted = _tried(one, arena, reference, case, min(room, timing.SCOUT_CALLS))
+        ns = min(map(calibration.overhead.closest, scouted.windows))
         calls = timing.calls_for(ns, max(1, layout.read + layout.written), room, calibration)
-        windows, copied = _windows(one, arena, reference, case, calls)
-        found = clock.time_of(windows, calibration.overhead)
+        tried = _tried(one, arena, reference, case, calls)
+        found, copied = clock.time_of(tried.windows, calibration.overhead), tried.course.copied.get(one.side, "")
         session.forget()
     except Verdict as verdict:
         return _failed(name, verdict)
@@ -121,17 +121,9 @@ def _failed(name: str, verdict: Verdict) -> Baseline:
     return Baseline(name, note=" ".join(verdict.message.split())[:300])
 
 
-def _windows(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int) -> tuple[list[Window], str]:
-    """Windows of so many calls, and why results are copied in them. Raises Verdict."""
-    bank = Unjudged(reference, case, arena, calls, secrets.token_hex(8))
-    course = Course(bank, {"full": calls}, "eager" if arena.device == "cpu" else "graph")
-    bank.deal()
-    one.prepare(0, course, "full", None)
-    return [one.go(0, course, "full", Spent()) for _ in range(WINDOWS)], course.copied.get(one.side, "")
-
-
-def _per_call(windows: Iterable[Window], overhead: Overhead) -> list[float]:
-    return [overhead.device(window) if window.device_ns else overhead.wall(window) for window in windows]
+def _tried(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int) -> timing.Tried:
+    """Windows of so many calls. Raises Verdict."""
+    return timing.first_windows(one, Unjudged(reference, case, arena, calls, secrets.token_hex(8)), WINDOWS)
 
 
 def source_of(reference: Reference, name: str) -> Source:

@@ -13,6 +13,7 @@ from kernelci.reference import Cost
 from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.clock import Overhead, Window, overhead
 from kernelci.workbench.protocol import Call, Series, Source, TensorPlace
+from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import stopwatch
 
@@ -20,7 +21,12 @@ COPY_BYTES = 2**30
 MATMUL_SIZE = 8192
 REPEATS = 10
 # A kernel that does next to nothing, in a candidate like any other.
-PROBE = b"""import torch
+PROBE_ENTRY = "probe"
+PROBE = Source(
+    "probe",
+    "probe.py",
+    {
+        "probe.py": b"""import torch
 
 
 def probe(x, y, cycles=0):
@@ -29,6 +35,10 @@ def probe(x, y, cycles=0):
     else:
         torch.add(x, 1.0, out=y)
 """
+    },
+)
+# On tensors that lie where slot 0 has its first guard zone.
+PROBE_CALL = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(1024, (16,), (1,), "float32")})
 LONG, LONG_CYCLES = 0, 36_000_000  # the number of its long window, and 20 ms of an idle SM's cycles
 PROBE_SIZES = (128, 256, 512, 1024)
 PROBE_ROUNDS = 8
@@ -119,19 +129,17 @@ def _seconds(device: str, work: Callable[[], object]) -> float:
 
 class Probe:
     """A candidate like any other with a kernel that does next to nothing: its windows take what the clock itself costs.
-    Its tensors lie where slot 0 has its first guard zone.
 
     `opened` starts it on an arena with this source and entry. Raises Verdict.
     """
 
     def __init__(self, arena: Arena, opened: Opened) -> None:
         self._device = arena.device
-        self._session = opened(arena, Source("probe", "probe.py", {"probe.py": PROBE}), "probe")
-        call = Call({}, {"x": TensorPlace(0, (16,), (1,), "float32")}, {"y": TensorPlace(1024, (16,), (1,), "float32")})
+        self._session = opened(arena, PROBE, PROBE_ENTRY)
         for size in PROBE_SIZES:
-            self._session.prepare(Series(size, call, (0,) * size, 0, "eager" if self._device == "cpu" else "graph"))
+            self._session.prepare(Series(size, PROBE_CALL, (0,) * size, 0, usual_mode(self._device)))
         if self._device != "cpu":
-            long = replace(call, arguments=call.arguments | {"cycles": LONG_CYCLES})
+            long = replace(PROBE_CALL, arguments=PROBE_CALL.arguments | {"cycles": LONG_CYCLES})
             self._session.prepare(Series(LONG, long, (0,), 0, "graph"))
 
     def window(self, size: int) -> Window:

@@ -49,6 +49,10 @@ class Overhead(Struct, frozen=True):
         """The same by the candidate's events."""
         return max(window.device_ns - self.device_ns, 0.0) / window.calls
 
+    def closest(self, window: Window) -> float:
+        """The same by the candidate's events where there are any, else by the referee's clock."""
+        return self.device(window) if window.device_ns else self.wall(window)
+
     def resolution(self, window: Window) -> float:
         """What the uncertainty of the overhead makes of the time of a call, ns."""
         return (self.high - self.low) / 2 / window.calls

@@ -21,11 +21,11 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Probe
 from kernelci.workbench.clock import Window
 from kernelci.workbench.protocol import Series
+from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
-Mode = Literal["graph", "eager"]
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call

@@ -1,7 +1,7 @@
 """The verdict on a call's outputs: the usual gates, or what the reference's own `compare` says."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ import torch
 from kernelci.reference import Reference, ReferenceFailed
 from kernelci.workbench.compare import Comparison, Pending, comparing, decided, settled
 from kernelci.workbench.drawn import Drawn
+from kernelci.workbench.oracle import Truth
 
 Outputs = Mapping[str, torch.Tensor]
 
@@ -36,7 +37,14 @@ def _begun(reference: Reference, drawn: Drawn, outputs: Outputs) -> "list[Pendin
 
 def _judging(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Pending:
     truth = drawn.truth
-    return _by_reference(reference, name, actual, truth.oracle[name], drawn.inputs) or comparing(
+    by_itself = _by_reference(reference, name, actual, truth.oracle[name], drawn.inputs)
+    shapes = (tuple(value.shape) for value in drawn.inputs.values() if hasattr(value, "shape"))
+    return by_itself or by_gates(reference, name, actual, truth, terms(shapes))
+
+
+def by_gates(reference: Reference, name: str, actual: torch.Tensor, truth: Truth, terms: int) -> Pending:
+    """What the usual gates say, as the reference sets them; `terms`: how long a sum may be."""
+    return comparing(
         name,
         actual,
         truth.oracle[name],
@@ -44,7 +52,7 @@ def _judging(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor
         reference.precision,
         reference.nan_allowed,
         reference.budget,
-        terms_of(drawn),
+        terms,
     )
 
 
@@ -70,6 +78,6 @@ def _by_reference(
     )
 
 
-def terms_of(drawn: Drawn) -> int:
-    """How long a sum may be: the longest last axis of an input."""
-    return max((value.shape[-1] for value in drawn.inputs.values() if getattr(value, "ndim", 0)), default=0)
+def terms(shapes: Iterable[tuple[int, ...]]) -> int:
+    """How long a sum may be, by the inputs' shapes: the longest last axis."""
+    return max((shape[-1] for shape in shapes if shape), default=0)

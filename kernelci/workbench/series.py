@@ -5,7 +5,7 @@ Its times are claims. What decides is the referee's own clock around a `Go`, and
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,7 @@ from kernelci.workbench.protocol import Call, Finished, Prepared, Series, Tensor
 if TYPE_CHECKING:
     from kernelci.workbench.serving import Results
 
+Mode = Literal["graph", "eager"]
 WARM_UP_CALLS = 2  # the first compiles and tunes
 # Graphs whose capture was broken off: torch's allocator goes on asking them which allocations are theirs.
 _GRAPHS: list[Any] = []
@@ -108,6 +109,11 @@ class ReadySeries:
         torch.cuda.synchronize()
         moved = self._results.moved() if self._results is not None and self._moving else {}
         return Finished(first.elapsed_time(last) * 1e6, moved)
+
+
+def usual_mode(device: str) -> Mode:
+    """How the calls of a window are made where nothing speaks against it: there are no graphs on the CPU."""
+    return "eager" if device == "cpu" else "graph"
 
 
 def settle(device: str) -> None:

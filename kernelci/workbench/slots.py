@@ -14,10 +14,10 @@ from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference, TensorSpec
 from kernelci.workbench import oracle, pools, workspace
 from kernelci.workbench.arena import Arena, Plan, dtype_of, reach, row_major
-from kernelci.workbench.compare import compare
+from kernelci.workbench.compare import settled
 from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
-from kernelci.workbench.judging import by_reference
+from kernelci.workbench.judging import by_gates, by_reference, terms
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
 from kernelci.workbench.trial import poisoned
@@ -117,6 +117,7 @@ class Bank:
         self.layout = layout(reference, case, arena.serves)
         self.count = count
         self._arena = arena
+        self.device = arena.device
         self._random = random.Random(f"{seed}/{reference.name}/{case.id}/slots")
         self._inputs: dict[str, Any] = {}
         self.fill_ns = 0.0
@@ -188,10 +189,8 @@ class Bank:
     def _put(self, name: str, values: torch.Tensor) -> None:
         if values.numel() == 0:
             return
-        target = self.slots_of(name)[: len(values)]
-        if values.dtype.itemsize == 1:  # torch copies few of the narrow types
-            target, values = target.view(torch.uint8), values.view(torch.uint8)
-        target.copy_(values)
+        target, same = self.slots_of(name)[: len(values)], seen_as(values.dtype)
+        target.view(same).copy_(values.view(same))
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
@@ -314,18 +313,8 @@ class Bank:
         return self.reference.compares
 
     def _gates(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
-        reference = self.reference
-        terms = max((one.shape[-1] for one in self.layout.specs.values() if one.shape), default=0)
-        found = compare(
-            name,
-            actual,
-            truth.oracle[name],
-            truth.honest[name],
-            reference.precision,
-            reference.nan_allowed,
-            reference.budget,
-            terms,
-        )
+        longest = terms(spec.shape for spec in self.layout.specs.values())
+        (found,) = settled([by_gates(self.reference, name, actual, truth, longest)])
         if not found.passed:
             bad = found.bad.reshape(len(slots), -1).any(dim=1)
             first = int(slots[int(bad.nonzero()[0])]) if bool(bad.any()) else 0
@@ -363,8 +352,7 @@ def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torc
 
     `entries` maps an axis (0 is the one after the slots) to indices of shape (slots, entries of each slot).
     """
-    narrow = stacked.dtype.itemsize == 1
-    source = stacked.view(torch.uint8) if narrow else stacked
+    source = stacked.view(seen_as(stacked.dtype))
     axes = max(entries, default=-1) + 1
     index: list[torch.Tensor] = [slots.view(-1, *[1] * axes)]
     for axis in range(axes):
@@ -372,8 +360,7 @@ def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torc
         if some is None:
             some = torch.arange(source.shape[axis + 1], device=source.device).expand(len(slots), -1)
         index.append(some.view(len(slots), *[1] * axis, -1, *[1] * (axes - axis - 1)))
-    found = source[tuple(index)]
-    return found.view(stacked.dtype) if narrow else found
+    return source[tuple(index)].view(stacked.dtype)
 
 
 def _bytes(spec: TensorSpec) -> int:

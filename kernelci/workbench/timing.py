@@ -12,15 +12,16 @@ from kernelci.reference import Case, Cost, Reference
 from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
-from kernelci.workbench.clock import Overhead, Window
-from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Mode, Opener, Spent
+from kernelci.workbench.clock import Window
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener, Spent
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
+from kernelci.workbench.series import usual_mode
 
 WINDOW_NS = 20e6
 MAX_CALLS = 4096  # a graph of so many calls takes about a tenth of a second to capture
 MAX_CALLS_DRAWN_ALONE = 64
-SCOUT_CALLS = 64
+SCOUT_CALLS, SCOUT_WINDOWS = 64, 2
 MEMORY_SHARE = 0.3  # of what is free goes to the arena; the pools and the oracle need the rest
 MEMORY_BYTES = 40 * 2**30
 LEAST_CALLS = 2
@@ -105,19 +106,27 @@ def _scouted(
 ) -> "Scouted | Verdict":
     layout = slots.layout(reference, case, arena.serves)
     calls = min(SCOUT_CALLS, most_calls(reference, case, layout, arena.size, calibration))
-    bank = slots.Bank(reference, case, arena, calls, secrets.token_hex(8))
-    course = Course(bank, {"full": calls}, mode="eager" if arena.device == "cpu" else "graph")
     try:
-        bank.deal()
-        config = one.prepare(0, course, "full", None)
-        windows = [one.go(0, course, "full", Spent()) for _ in range(2)]
+        tried = first_windows(one, slots.Bank(reference, case, arena, calls, secrets.token_hex(8)), SCOUT_WINDOWS)
     except Verdict as verdict:
         return verdict
-    return Scouted(_fastest(windows, calibration.overhead), config, course.why_eager)
+    return Scouted(min(map(calibration.overhead.closest, tried.windows)), tried.config, tried.course.why_eager)
 
 
-def _fastest(windows: Sequence[Window], overhead: Overhead) -> float:
-    return min(overhead.device(window) if window.device_ns else overhead.wall(window) for window in windows)
+class Tried(Struct, frozen=True):
+    """The first windows on a bank: what they took, the autotuner's choice, and the course as it turned out to be."""
+
+    windows: list[Window]
+    config: int
+    course: Course
+
+
+def first_windows(one: Contestant, bank: slots.Bank, count: int) -> Tried:
+    """Get windows of the whole bank ready, and make so many. Raises Verdict."""
+    course = Course(bank, {"full": bank.count}, usual_mode(bank.device))
+    bank.deal()
+    config = one.prepare(0, course, "full", None)
+    return Tried([one.go(0, course, "full", Spent()) for _ in range(count)], config, course)
 
 
 def calls_for(ns: float, touched: int, most: int, calibration: Calibration, window_ns: float = WINDOW_NS) -> int:
@@ -151,5 +160,4 @@ def course(arena: Arena, reference: Reference, case: Case, ns: float, calibratio
     for _ in range(3):
         bank.deal()
         usual.append(bank.fill_ns)
-    mode: Mode = "eager" if arena.device == "cpu" else "graph"
-    return Course(bank, calls, mode, sorted(usual)[1], rounds=HOT_ROUNDS if hot else 1)
+    return Course(bank, calls, usual_mode(arena.device), sorted(usual)[1], rounds=HOT_ROUNDS if hot else 1)
