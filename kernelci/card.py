@@ -46,13 +46,17 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Card(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a kernel file says of itself; `targets` empty means all configured ones."""
+    """What a kernel file says of itself; `targets` empty means all configured ones.
+
+    `regions`: the names that the kernel marks while it is traced (docs/trace.md).
+    """
 
     reference: Identifier
     backend: Identifier
     entry: Identifier
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=80)] = ""
     targets: tuple[Target, ...] = ()
+    regions: Annotated[tuple[Identifier, ...], Meta(max_length=64)] = ()
     expect: Expectation | None = None
     dependencies: tuple[str, ...] = ()
 
