@@ -15,6 +15,7 @@ from kernelci.errors import ConfigError
 Positive = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
+Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9](?:-?[A-Za-z0-9_]){0,60}$")]
 
 
 class ContextSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -38,6 +39,7 @@ class ContextSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Wildcard = Annotated[str, Meta(min_length=1, max_length=300)]
 Said = Annotated[str, Meta(pattern=r"\S", max_length=300)]
+Label = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][\w.:+-]{0,99}$")]
 
 
 class GateRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -68,6 +70,84 @@ class GateOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     blocks: Annotated[bool, Meta(description="whether SLOWER fails the kernel, or is only shown")] = True
     rule: Annotated[tuple[GateRule, ...], Meta(description="exceptions for some kernels or cases")] = ()
     waiver: Annotated[tuple[Waiver, ...], Meta(description="slower times that somebody answers for")] = ()
+
+
+class RunnerOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[tool.kernelci.runner]`: a GPU host that takes jobs from GitHub. It stands in a file of the host, never in a repository."""
+
+    repository: Annotated[
+        str,
+        Meta(
+            pattern=r"^$|^[A-Za-z0-9][\w.-]{0,99}(/[A-Za-z0-9_.][\w.-]{0,99})?$",
+            description="where runners are registered: `OWNER/NAME`, or an organization",
+        ),
+    ] = ""
+    group: Annotated[AtLeastOne, Meta(description="number of the runner group; 1 is the default group")] = 1
+    labels: Annotated[tuple[Label, ...], Meta(max_length=40, description="labels besides those of the hardware")] = ()
+    version: Annotated[
+        str, Meta(pattern=r"^$|^\d{1,4}(\.\d{1,6}){2}$", description="version of GitHub's runner that setup installs")
+    ] = ""
+    sha256: Annotated[
+        str, Meta(pattern=r"^$|^[0-9a-f]{64}$", description="SHA-256 of its archive; GitHub's release notes name it")
+    ] = ""
+    installation: Annotated[str, Meta(description="folder that GitHub's runner lies in")] = (
+        "/opt/kernelci-runner/actions-runner"
+    )
+    state: Annotated[str, Meta(description="folder of jobs, caches and records")] = "/var/lib/kernelci-runner"
+    broker: Annotated[str, Meta(description="socket of the broker, which holds the token")] = (
+        "/run/kernelci-broker/socket"
+    )
+    host_user: Annotated[str, Meta(description="user of the loop: the only one that the broker serves")] = "root"
+    user: Annotated[
+        str, Meta(description="user that jobs run as, by name or number; empty: that of the loop, which contains less")
+    ] = "kernelci-job"
+    app: Annotated[int, Meta(ge=0, description="number of the GitHub App that the broker speaks for; 0: a token")] = 0
+    app_installation: Annotated[int, Meta(ge=0, description="number of its installation")] = 0
+    repositories: Annotated[
+        tuple[Wildcard, ...], Meta(description="repositories whose jobs are admitted; empty: `repository`")
+    ] = ()
+    workflows: Annotated[
+        tuple[Wildcard, ...],
+        Meta(description="workflow files that are admitted, as `OWNER/NAME/PATH@REF`; none unless named"),
+    ] = ()
+    refs: Annotated[tuple[Wildcard, ...], Meta(description="refs whose jobs are admitted")] = (
+        "refs/heads/main",
+        "refs/pull/*/merge",
+    )
+    events: Annotated[tuple[Wildcard, ...], Meta(description="events whose jobs are admitted")] = (
+        "pull_request",
+        "push",
+        "schedule",
+        "workflow_dispatch",
+    )
+    actors: Annotated[
+        tuple[Wildcard, ...], Meta(description="who may set a job off: both the actor and who ran it again")
+    ] = ("*",)
+    trusted_refs: Annotated[
+        tuple[Wildcard, ...], Meta(description="refs whose jobs, but for those of pull requests, fill the base's cache")
+    ] = ("refs/heads/main",)
+    time_limit_s: Annotated[Seconds, Meta(description="a job is killed after so long")] = 7200.0
+    stop_grace_s: Annotated[Seconds, Meta(description="what a killed job's runner gets to tell GitHub")] = 10.0
+    failures: Annotated[AtLeastOne, Meta(description="failures of the host in a row that quarantine it")] = 3
+    retry_s: Annotated[Seconds, Meta(description="wait after a failure; twice as long after each further one")] = 30.0
+    disk_free_bytes: Annotated[
+        int, Meta(ge=0, description="disk space below which no job is taken, and caches are dropped")
+    ] = 20 * 2**30
+    gpu_memory_used_bytes: Annotated[
+        int, Meta(ge=0, description="GPU memory that may be in use between jobs; the driver takes some itself")
+    ] = 2 * 2**30
+    compute_mode: Annotated[
+        Literal["", "default", "exclusive", "prohibited"],
+        Meta(description="compute mode that each GPU must have; empty: that at the start of the loop"),
+    ] = "default"
+    max_skew_s: Annotated[Seconds, Meta(description="largest difference between this host's clock and GitHub's")] = 60.0
+    pull_caches: Annotated[int, Meta(ge=0, description="pull requests whose caches are kept")] = 8
+    environment: Annotated[
+        tuple[str, ...], Meta(description="further environment variables of the loop that jobs see")
+    ] = ()
+    probe: Annotated[
+        bool, Meta(description="whether a known sum is computed on each GPU before the host offers itself")
+    ] = True
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -128,11 +208,39 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         float, Meta(gt=0, le=1, description="share of the ceiling that binds from which on the roofline says stop")
     ] = 0.9
     memory_bytes: Annotated[AtLeastOne, Meta(description="host memory that a candidate may use")] = 8 * 2**30
+    ssh: Annotated[
+        str,
+        Meta(min_length=1, max_length=1000, description="program, with its arguments, that `run --on` connects with"),
+    ] = "ssh"
+    on_command: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1000,
+            description="what starts kernelci on the machine of `run --on`, for example `/opt/kernelci/bin/kernelci`",
+        ),
+    ] = "kernelci"
+    owners: Annotated[
+        tuple[Login, ...],
+        Meta(
+            description="who may have a change's own judge run as second referee; empty: whoever maintains or "
+            "administers the repository"
+        ),
+    ] = ()
+    second_timeout_s: Annotated[Seconds, Meta(description="deadline for the second referee, all kernels together")] = (
+        1800.0
+    )
     gate: Annotated[GateOptions, Meta(description="when a slower time blocks; see below")] = GateOptions()
+    runner: Annotated[RunnerOptions, Meta(description="a GPU host that takes jobs; see below")] = RunnerOptions()
     context: Annotated[
         tuple[ContextSource, ...],
         Meta(description="what agents can look up; empty: the installed DSLs and own kernels"),
     ] = ()
+
+
+def names() -> tuple[str, ...]:
+    """Every option."""
+    return tuple(field.name for field in msgspec.structs.fields(Config))
 
 
 def load(root: Path, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None) -> Config:

@@ -131,6 +131,15 @@ def _agree(outcome: Outcome, finding: Finding | None) -> None:
         raise ValueError(f"reason {finding.reason!r} means {outcome_of(finding.reason)}, not {outcome}")
 
 
+READING = "precheck"
+EXECUTING = ("run", "correctness")
+"""The rungs that execute cases, in the ladder's order."""
+
+
+def _left_out(rung: RungResult) -> bool:
+    return rung.finding is not None and rung.finding.reason == "not-requested"
+
+
 class LostRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A case that the base was measured on and the head is not: removed, or skipped now."""
 
@@ -154,9 +163,25 @@ class KernelReport(Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     @property
     def outcome(self) -> Outcome:
-        """The worst rung's outcome; a kernel that was only skipped is SKIPPED."""
-        outcomes = [rung.outcome for rung in self.rungs]
-        return worst(outcomes)
+        """The worst rung's outcome; SKIPPED also where something was to be executed and nothing was."""
+        found = worst([rung.outcome for rung in self.rungs])
+        return Outcome.SKIPPED if found is Outcome.PASSED and self.idle else found
+
+    @property
+    def idle(self) -> bool:
+        """Whether it executed nothing of what was asked for: no case, where cases were to be executed, else no rung.
+
+        That it could be read, and compiled, says nothing of whether it is right.
+        """
+        asked = [rung for rung in self.rungs if rung.rung != READING and not _left_out(rung)]
+        executing = [rung for rung in asked if rung.rung in EXECUTING]
+        counted = executing[-1:] or asked
+        return bool(counted) and all(rung.outcome is Outcome.SKIPPED for rung in counted)
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it could be executed here, and yet every single case was skipped."""
+        return self.idle and any(rung.rung in EXECUTING and rung.rows for rung in self.rungs)
 
     def rung(self, name: str) -> RungResult | None:
         """The result of one rung, if it was climbed or skipped."""
@@ -221,6 +246,21 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     """What this run did not do and somebody must still allow (a GPU run, say); empty: nothing. Never green with it."""
 
 
+class Second(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the head's own judge said of kernels: the second referee, whose Python the change brought along. It stands
+    apart from `Report.kernels`, so that nothing that counts those can take it for evidence."""
+
+    kernels: tuple[KernelReport, ...] = ()
+    by: Name = ""
+    """Who allowed it, for this head alone."""
+    isolation: Text = ""
+    """What stood around it, and around the candidates in it."""
+    why: Text = ""
+    """What kept it from answering, or from answering in full; empty: nothing."""
+    log: Text = ""
+    """The last lines that it printed: untrusted."""
+
+
 class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All that one run found."""
 
@@ -236,12 +276,14 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
     @property
     def outcome(self) -> Outcome:
-        """The worst kernel's outcome."""
-        return worst([kernel.outcome for kernel in self.kernels])
+        """The worst kernel's outcome; SKIPPED also where others passed, but one had every case skipped."""
+        found = worst([kernel.outcome for kernel in self.kernels])
+        passed_over = any(kernel.passed_over for kernel in self.kernels)
+        return Outcome.SKIPPED if found is Outcome.PASSED and passed_over else found
 
     @property
     def exit_code(self) -> int:
-        """0 all passed · 1 a kernel failed or its measurement is invalid · 3 nothing was executed · 4 broken."""
+        """0 all passed · 1 a kernel failed or its measurement is invalid · 3 nothing was executed, or no case of a kernel · 4 broken."""
         return {
             Outcome.PASSED: 0,
             Outcome.FAILED: 1,
