@@ -61,6 +61,12 @@ def gate() -> list[str]:
     return lines
 
 
+def runner() -> list[str]:
+    """The table of a GPU host."""
+    head = "`[tool.kernelci.runner]`, in a file of the host that no job can write ([runner.md](runner.md))"
+    return ["", "## A GPU host", "", head, "", *options(config.RunnerOptions)]
+
+
 def configuration() -> str:
     """The tables of options."""
     return "\n".join(
@@ -74,6 +80,7 @@ def configuration() -> str:
             "",
             *options(config.Config),
             *gate(),
+            *runner(),
             "",
         ]
     )
@@ -98,6 +105,8 @@ def kind(found: Any) -> str:
             return "tables"
         case msgspec.inspect.DateType():
             return "date"
+        case msgspec.inspect.LiteralType():
+            return "one of " + ", ".join(f"`{value}`" for value in found.values if value)
         case msgspec.inspect.UnionType():
             return " or ".join(kind(each) for each in found.types if not isinstance(each, msgspec.inspect.NoneType))
     raise TypeError(f"no words for {found}")

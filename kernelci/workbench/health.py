@@ -103,7 +103,7 @@ class Probe:
 
     def __init__(self, device: str) -> None:
         self._device = device
-        self._nvml = _Nvml(uuid_of(device))
+        self._nvml = Nvml(uuid_of(device))
 
     def read(self) -> Readings:
         """Compute, copy and ask; a GPU that does not answer in time is a fault too."""
@@ -115,7 +115,7 @@ class Probe:
 
     def _into(self, found: dict[str, Any]) -> None:
         try:
-            read = self._memory() | self._nvml.read() | {"fault": _computed(self._device)}
+            read = self._memory() | self._nvml.read() | {"fault": computed(self._device)}
         except Exception as error:
             read = {"fault": f"{type(error).__name__}: {str(error)[:500]}"}
         found.update(read)
@@ -127,7 +127,7 @@ class Probe:
         return {"free_bytes": free, "total_bytes": total}
 
 
-def _computed(device: str) -> str:
+def computed(device: str) -> str:
     """What is wrong with a sum and a copy whose results are known, or nothing."""
     import torch
 
@@ -140,7 +140,7 @@ def _computed(device: str) -> str:
     return "a sum of known numbers is wrong"
 
 
-class _Nvml:
+class Nvml:
     """What NVML tells of one GPU; each question that this machine doesn't answer is left out."""
 
     def __init__(self, uuid: str) -> None:
