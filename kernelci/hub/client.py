@@ -5,6 +5,7 @@ that leaves it open whether the thing was created, the caller's `posted` looks f
 """
 
 import datetime
+import email.utils
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -86,6 +87,20 @@ class Client:
     def patch(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
         """Change something."""
         return decoded(self._patiently("PATCH", path, body), kind)
+
+    def clock(self) -> float | None:
+        """GitHub's own time, in seconds since the epoch, as its answers say. None where they don't."""
+        headers: dict[str, Any] = {}
+        try:
+            for attempt in self.retrying():
+                with attempt:
+                    headers = self._requester.requestJsonAndCheck("GET", "/rate_limit")[0]
+        except (GithubException, requests.RequestException) as error:
+            raise translated(error, "GET /rate_limit") from error
+        try:
+            return email.utils.parsedate_to_datetime(str(headers.get("date"))).timestamp()
+        except ValueError:
+            return None
 
     def _patiently(
         self,
@@ -191,6 +206,7 @@ def _permission(what: str) -> str:
         ("/issues", "issues: write"),
         ("/rerun", "actions: write"),
         ("/dispatches", "actions: write"),
+        ("/actions/runners", "administration: write"),
         ("/actions", "actions: read"),
         ("/pulls", "pull-requests: read"),
     )
