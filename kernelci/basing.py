@@ -22,9 +22,10 @@ from kernelci.git import Entry, Repository
 from kernelci.model import Change
 
 CONFIGURATION = ("kernelci.toml", "pyproject.toml")
+LABEL = ".kernelci-base.json"
 NAMES = 8  # of kernels or files in a note
 # Options that say where things lie and how many run at once: no outcome depends on them.
-HARMLESS = frozenset({"out", "cache", "jobs", "lanes", "gpus", "context"})
+HARMLESS = frozenset({"out", "cache", "jobs", "lanes", "gpus", "context", "ssh", "on_command"})
 
 
 class Base(Struct, frozen=True):
@@ -46,6 +47,16 @@ class Base(Struct, frozen=True):
     def kernel(self, name: str) -> Kernel | None:
         """The base's kernel of that name; None: it is new."""
         return next((kernel for kernel in self.catalog.kernels if kernel.name == name), None)
+
+
+class Label(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a base's folder does not say by itself, for `in_folder` on another machine."""
+
+    name: str
+    commit: str
+    head: str
+    notes: tuple[str, ...]
+    options: Config
 
 
 @contextlib.contextmanager
@@ -76,8 +87,19 @@ def in_folder(folder: Path) -> Base:
     """A base that somebody has laid out already. Raises ConfigError("base") where there is none."""
     if not folder.is_dir():
         raise ConfigError(f"no folder {folder}", hint="name the folder of the base's project", code="base")
+    label = folder / LABEL
+    if label.is_file():
+        said = msgspec.json.decode(label.read_bytes(), type=Label)
+        found = _scan(folder.resolve(), said.options)
+        return Base(said.name, found, said.options, said.commit, said.head, said.notes)
     own = config.load(folder, environ={})
     return Base("the base", _scan(folder.resolve(), own), own)
+
+
+def labelled(base: Base) -> None:
+    """Write into a base's folder what `in_folder` needs to give the same base again."""
+    said = Label(base.name, base.commit, base.head, base.notes, base.options)
+    (base.root / LABEL).write_bytes(msgspec.json.encode(said))
 
 
 def remarks(base: Base, head: Catalog, kernels: Iterable[Kernel]) -> tuple[str, ...]:

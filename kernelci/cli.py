@@ -55,8 +55,14 @@ def _climbing(function: Any) -> Any:
 @click.option("--base-folder", type=FOLDER, help="Compare with the project in this folder.")
 @click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
 @click.option("--profile", metavar="changed|all|none|NAME", help="Rows that Nsight Compute looks into.")
-def run(root: Path, rungs: str, **options: Any) -> int:
+@click.option("--on", "host", default="", metavar="HOST", help="Run there, by ssh; the report comes back here.")
+@click.option("--no-table", "quiet", is_flag=True, hidden=True)
+def run(root: Path, rungs: str, host: str, **options: Any) -> int:
     """Climb the ladder with the given KERNELS (names, wildcards, references or files); all without one."""
+    if host:
+        from kernelci.remote.here import run_on
+
+        return run_on(root, host, rungs=rungs, **options)
     wanted = tuple(part.strip() for part in rungs.split(",") if part.strip())
     return _climb(root, wanted, **options)
 
@@ -68,7 +74,7 @@ def compile_(root: Path, **options: Any) -> int:
     return _climb(root, ("precheck", "compile", "dump"), **options)
 
 
-def _climb(root: Path, rungs: tuple[str, ...], **options: Any) -> int:
+def _climb(root: Path, rungs: tuple[str, ...], quiet: bool = False, **options: Any) -> int:
     from kernelci import results
     from kernelci.climbing import climb
     from kernelci.reporters import console
@@ -78,9 +84,19 @@ def _climb(root: Path, rungs: tuple[str, ...], **options: Any) -> int:
         report, out = climb(root, rungs, live, **options)
     if as_json:
         click.echo(results.encode(report), nl=False)
-    else:
+    elif not quiet:
         console.show(report, out)
     return report.exit_code
+
+
+@cli.command(hidden=True)
+def hosted() -> int:
+    """The far side of `run --on`: reads a project from standard input, and writes its report to standard output."""
+    import sys
+
+    from kernelci.remote.there import serve
+
+    return serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 @cli.command(name="list")
