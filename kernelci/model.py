@@ -273,6 +273,8 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     seed: Name = ""
     notes: tuple[Text, ...] = ()
     change: Change | None = None
+    second: Second | None = None
+    """Counts for nothing below."""
 
     @property
     def outcome(self) -> Outcome:
