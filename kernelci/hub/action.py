@@ -18,8 +18,9 @@ from msgspec import Struct
 from kernelci import reporters, results
 from kernelci.errors import ConfigError, KernelciError, RunnerBroken, Superseded
 from kernelci.hub import DUMPS, PART, REPORT, artifact_name
-from kernelci.hub.climbing import Request, climb, climb_change
+from kernelci.hub.climbing import climb, climb_change
 from kernelci.hub.merge import merge
+from kernelci.hub.request import Request
 from kernelci.model import Report
 
 MODES = ("compile", "run", "merge", "report", "answer")

@@ -10,36 +10,21 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
 import kernelci
 from kernelci import results
 from kernelci.catalog import Kernel
 from kernelci.errors import ConfigError, RunnerBroken
 from kernelci.git import Repository
-from kernelci.hub import judge
+from kernelci.hub import hearing, judge
+from kernelci.hub.request import Request
 from kernelci.model import SCHEMA_VERSION, Environment, Finding, KernelReport, Report, RungResult
 from kernelci.reasons import Outcome
 
-Mode = Literal["compile", "run"]
 WHY_UNJUDGED = "its reference {!r} exists only in this change; an owner decides on references"
 NOTHING = "this change touches no kernel: nothing was judged"
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """What to judge: two commits of the repository at `project`, how, and where the report goes."""
-
-    project: Path
-    base: str
-    head: str
-    out: Path
-    mode: Mode = "run"
-    only: tuple[str, ...] = ()
-    """Only these of the touched kernels: a shard's; empty: all."""
-    seed: str = ""
 
 
 def climb_change(request: Request) -> Report:
@@ -55,6 +40,21 @@ def climb_change(request: Request) -> Report:
         else:
             report = _empty(request.seed)
         report = completed(report, judged, wanted)
+        if request.second and judged.concerned:
+            heard = hearing.heard(repository, judged, request, Path(folder) / "second")
+            report = msgspec.structs.replace(report, second=heard)
+    request.out.mkdir(parents=True, exist_ok=True)
+    results.write(report, request.out)
+    return report
+
+
+def hear_change(request: Request) -> Report:
+    """The second referee alone, on a machine of its own: a report without kernels, to be merged with the first's."""
+    with tempfile.TemporaryDirectory(prefix="kernelci-judge-", ignore_cleanup_errors=True) as folder:
+        repository = Repository(request.project)
+        judged = judge.assemble(repository, request.base, request.head, Path(folder) / "tree")
+        heard = hearing.heard(repository, judged, request, Path(folder) / "second")
+    report = msgspec.structs.replace(_empty(request.seed), change=judged.change, second=heard)
     request.out.mkdir(parents=True, exist_ok=True)
     results.write(report, request.out)
     return report

@@ -19,7 +19,8 @@ FOLDER = click.Path(path_type=Path)
 @click.pass_obj
 def judge(root: Path, /, **options: Any) -> int:
     """Climb with the kernels that a change touches, by the base's judge: nothing else of the head is run."""
-    from kernelci.hub.climbing import Request, climb_change
+    from kernelci.hub.climbing import climb_change
+    from kernelci.hub.request import Request
 
     return climb_change(Request(project=root, **options)).exit_code
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kernelci import catalog, config
+from kernelci import catalog, config, second
 from kernelci.catalog import Catalog
 from kernelci.errors import ConfigError
 from kernelci.git import Entry, Repository, Touched, place
@@ -20,6 +20,8 @@ Role = Literal["reference", "rung", "configuration", "template", "workflow", "pa
 MAX_FILES = 2_000
 MAX_FILE_BYTES = 8 * 2**20
 MAX_BYTES = 64 * 2**20
+MAX_TREE_FILES = 50_000
+MAX_TREE_BYTES = 512 * 2**20
 MAX_JUDGE = 200
 MAX_DIFFERENCE = 8_000
 # By the path from the repository's root; the project's own folders come from the base's configuration.
@@ -40,6 +42,8 @@ class Judged(Struct, frozen=True):
     kernels: tuple[str, ...]
     unjudged: tuple[catalog.Kernel, ...] = ()
     notes: tuple[str, ...] = ()
+    concerned: tuple[catalog.Kernel, ...] = ()
+    """Kernels that the change's own judge may judge otherwise than the base's; the second referee is asked of these."""
 
 
 def role(path: str, options: config.Config, prefix: str = "") -> Role | None:
@@ -79,6 +83,7 @@ def assemble(repository: Repository, base: str, head: str, into: Path) -> Judged
     after = _scan(root, options)
     climbed = _touched_kernels(after, root, {each.path.removeprefix(repository.prefix) for each in touched})
     unjudged = tuple(kernel for kernel in climbed if _only_in_head(kernel, after, branch, repository.prefix, options))
+    judging = [(each.path, kind) for each in touched if (kind := role(each.path, options, repository.prefix))]
     change = Change(
         base,
         head,
@@ -86,7 +91,24 @@ def assemble(repository: Repository, base: str, head: str, into: Path) -> Judged
         tuple(sorted({kernel.name for kernel in before.kernels} - {kernel.name for kernel in after.kernels})),
         tuple(kernel.name for kernel in unjudged),
     )
-    return Judged(root, change, tuple(kernel.name for kernel in climbed if kernel not in unjudged), unjudged, notes)
+    names = tuple(kernel.name for kernel in climbed if kernel not in unjudged)
+    own = {root / path.removeprefix(repository.prefix): kind for path, kind in judging}
+    concerned = _concerned(after, climbed, own) or unjudged
+    return Judged(root, change, names, unjudged, notes, concerned)
+
+
+def write_head(repository: Repository, head: str, into: Path) -> Path:
+    """The whole head, as files that nothing of ours reads: for a sandbox. Its project's folder.
+
+    Raises ConfigError for more than a sandbox is given.
+    """
+    branch = repository.tree(head)
+    total = sum(entry.size for entry in branch.values())
+    if len(branch) > MAX_TREE_FILES or total > MAX_TREE_BYTES:
+        hint = f"at most {MAX_TREE_FILES:,} files and {MAX_TREE_BYTES // 2**20} MiB go into a sandbox"
+        raise ConfigError(f"the head is {len(branch):,} files of {total:,} bytes", hint=hint, code="change-too-large")
+    repository.write(branch, into)
+    return into / repository.prefix
 
 
 def _within(path: str, folder: str) -> bool:
@@ -155,6 +177,17 @@ def _only_in_head(
 ) -> bool:
     path = f"{prefix}{options.references}/{kernel.reference}.py"
     return kernel.reference not in found.references and path in branch
+
+
+def _concerned(found: Catalog, climbed: list[catalog.Kernel], judging: dict[Path, Role]) -> tuple[catalog.Kernel, ...]:
+    """Those that the change touches and those of references that it touches; all, where that is none and yet something
+    judges otherwise. None where the change brings no judge that could be heard."""
+    kinds = set(judging.values()) & set(second.ROLES)
+    if not kinds:
+        return ()
+    names = {name for name, path in found.references.items() if path in judging}
+    chosen = [kernel for kernel in found.kernels if kernel in climbed or kernel.reference in names]
+    return tuple(chosen or (found.kernels if kinds - {"template"} else ()))
 
 
 def _judge_changes(

@@ -171,7 +171,7 @@ _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev")
 _NAMESPACES = (
     *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"),
-    *("--tmpfs", "/tmp", "--tmpfs", PRIVATE),
+    *("--size", str(PRIVATE_BYTES), "--tmpfs", "/tmp", "--tmpfs", PRIVATE),
 )
 _BOUNDED = (
     *("--size", str(PRIVATE_BYTES), "--tmpfs", PRIVATE),

@@ -73,6 +73,6 @@ def test_the_verbs_of_the_hub_are_documented() -> None:
 
 
 def test_the_modes_that_climb_are_those_of_the_ladder() -> None:
-    from kernelci.hub.climbing import Mode
+    from kernelci.hub.request import Mode
 
     assert set(typing.get_args(Mode)) < set(action.MODES)

@@ -7,7 +7,8 @@ import scratch  # beside this file; conftest.py makes it importable
 
 from kernelci import results
 from kernelci.errors import ConfigError
-from kernelci.hub import climbing
+from kernelci.hub import climbing, request
+from kernelci.model import Report
 from kernelci.reasons import Outcome
 
 
@@ -17,10 +18,10 @@ def repository(tmp_path: Path) -> Path:
     return scratch.repository(tmp_path / "repository")
 
 
-def climbed(repository: Path, only: tuple[str, ...] = (), mode: climbing.Mode = "compile") -> climbing.Report:
+def climbed(repository: Path, only: tuple[str, ...] = (), mode: request.Mode = "compile") -> Report:
     out = repository.parent / "out"
     report = climbing.climb_change(
-        climbing.Request(project=repository, base="main", head="change", out=out, only=only, seed="ab", mode=mode)
+        request.Request(project=repository, base="main", head="change", out=out, only=only, seed="ab", mode=mode)
     )
     assert report == results.read(out)
     return report

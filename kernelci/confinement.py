@@ -1,0 +1,180 @@
+"""A whole run in a sandbox of its own: the second referee, whose Python a change brought along.
+
+Bubblewrap as an unprivileged user: no network, no variables of ours, the trees read-only, a private folder in memory
+for all that it writes, one GPU's device nodes. Nothing leaves it but one stream of bytes, bounded, which
+`kernelci.second` reads as hostile. Candidates in it get the best level that works inside, found by trying it there
+before a byte of the head is run: bubblewrap where namespaces nest, else Landlock, else plain processes.
+"""
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+
+from kernelci import results
+from kernelci.second import FACTS, MAX_BYTES, SAID, Confined
+from kernelci.workbench import namespaces, sandbox
+from kernelci.workbench.device import Device, find
+from kernelci.workbench.process import variables
+
+LOG_BYTES = 16_000
+PROCESSES = 4096
+OUT = f"{sandbox.PRIVATE}/out"
+_CHUNK = 2**16
+_POLL_S = 0.2
+_WATCH_S = 1.0
+# What the run prints goes to standard error, and its report alone to standard output.
+_SCRIPT = f'"$@" >&2; test -f {OUT}/{results.FILE_NAME} && exec cat {OUT}/{results.FILE_NAME}'
+_LEVEL = "import msgspec; from kernelci.workbench import sandbox; print(msgspec.json.encode(sandbox.level()).decode())"
+
+
+class Bounds(Struct, frozen=True):
+    """What a run in the sandbox may take."""
+
+    seconds: float
+    memory_bytes: int
+    output_bytes: int = MAX_BYTES
+
+
+class Stopped(Exception):
+    """The run went beyond a bound; the text says which."""
+
+
+def confined(project: Path, shown: Sequence[Path], arguments: Sequence[str], bounds: Bounds) -> tuple[Confined, bytes]:
+    """Run a verb of kernelci on the project, all of it in the sandbox: what is known of it, and what it said.
+
+    `arguments`: the verb, and its own. `shown`: folders that are visible inside, the project's among them.
+    """
+    level = sandbox.level()
+    if not level.sandboxed:
+        return Confined(why=f"it needs bubblewrap, and this machine has {level.text}: {level.why}"), b""
+    device = find()
+    inner = _level_inside(device)
+    where = f"{level.text}, for the whole run; candidates in it: {inner.text}{f' ({inner.why})' if inner.why else ''}"
+    code = f"{sandbox.import_paths()}from kernelci.confinement import inside; inside()"
+    command = [sys.executable, "-I", "-c", code, "--root", str(project)]
+    command += [arguments[0], "--out", OUT, *arguments[1:]]
+    try:
+        said, log = run(["sh", "-c", _SCRIPT, "sh", *command], shown, bounds, device)
+    except Stopped as stopped:
+        return Confined(where, str(stopped)), b""
+    return Confined(where, "" if said else "it left no report", log), said
+
+
+def _level_inside(device: Device) -> sandbox.Level:
+    """How well candidates are contained inside, asked before anything of the head is there."""
+    command = [sys.executable, "-I", "-c", f"{sandbox.import_paths()}{_LEVEL}"]
+    said, log = run(command, (), Bounds(120.0, 2**32), device)
+    try:
+        return msgspec.json.decode(said, type=sandbox.Level)
+    except msgspec.MsgspecError:
+        return sandbox.Level("process", sandbox.PLAIN, f"not found out: {log[-200:]}")
+
+
+def inside() -> None:
+    """The run itself, in the sandbox: kernelci's command line, within limits that hold for all that it starts."""
+    for kind, limit in ((resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (limit, limit))
+    from kernelci.__main__ import main
+
+    main()
+
+
+def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Device) -> tuple[bytes, str]:
+    """What a command in the sandbox writes to standard output, and the end of what it writes to standard error.
+
+    Raises Stopped; all that it started is gone then.
+    """
+    nodes = sandbox.gpu_nodes(device.node) if device.is_gpu else []
+    environment = variables(Path(sandbox.PRIVATE), _gpu(device))
+    with sandbox.Jail(nodes, (), shown=shown, alone=True) as jail:
+        process = subprocess.Popen(
+            jail.command(inner),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            return _collected(process, bounds)
+        finally:
+            _end(process)
+
+
+def _gpu(device: Device) -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": sandbox.visible_gpu(device.node, device.uuid)} if device.is_gpu else {}
+
+
+def _collected(process: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[bytes, str]:
+    """Both streams until they end, or until something is too much."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said, log, until, looked = bytearray(), b"", time.monotonic() + bounds.seconds, 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(process.stderr, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(_POLL_S):
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    said += chunk
+                else:
+                    log = (log + chunk)[-LOG_BYTES:]
+            now = time.monotonic()
+            if now - looked > _WATCH_S:
+                looked = now
+                _check_memory(process.pid, bounds)
+            if now > until:
+                raise Stopped(f"it was not done within {bounds.seconds:g} s")
+            if len(said) > bounds.output_bytes:
+                raise Stopped(f"it wrote more than {bounds.output_bytes / 2**20:.0f} MiB")
+    return bytes(said), log.decode("utf-8", "replace")
+
+
+def _check_memory(pid: int, bounds: Bounds) -> None:
+    if namespaces.memory(pid) > bounds.memory_bytes:
+        raise Stopped(f"it took more than {bounds.memory_bytes / 2**30:.0f} GiB of memory")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill bubblewrap: the first process of its process namespace goes with it, and so do all others there."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def most_memory() -> int:
+    """Three quarters of this machine's memory, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
+@click.command()
+@click.option("--project", type=click.Path(path_type=Path, exists=True), required=True)
+@click.option("--shown", type=click.Path(path_type=Path, exists=True), multiple=True)
+@click.option("--into", type=click.Path(path_type=Path, exists=True), required=True)
+@click.option("--seconds", type=float, required=True)
+@click.argument("arguments", nargs=-1)
+def main(project: Path, shown: tuple[Path, ...], into: Path, seconds: float, arguments: tuple[str, ...]) -> None:
+    """Run kernelci with ARGUMENTS confined; leaves what is known of it and what it said in the folder INTO."""
+    found, said = confined(project.resolve(), shown, arguments, Bounds(seconds, most_memory()))
+    (into / FACTS).write_bytes(msgspec.json.encode(found))
+    (into / SAID).write_bytes(said)
+
+
+if __name__ == "__main__":
+    main()
