@@ -28,7 +28,7 @@ def main() -> int:
     results: list[Result] = []
     for name in _kernels(options.kernels):
         try:
-            request = mutating.select(ROOT, name, limit=options.limit, seed=options.seed)
+            request = mutating.select(ROOT, name, limit=options.limit, seed=options.seed, all_draws=options.all_draws)
             results.append(mutating.judge(ROOT, request, options.budget, _say))
         except KernelciError as error:
             print(error.rendered(), file=sys.stderr)
@@ -46,6 +46,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=20, help="mutants per kernel; 0: all (default: 20)")
     parser.add_argument("--budget", type=float, default=150.0, help="seconds per kernel; 0: no end (default: 150)")
     parser.add_argument("--seed", default="0", help="chooses the mutants and the draws (default: 0)")
+    parser.add_argument("--all-draws", action="store_true", help="try survivors of the interpreter under every draw")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kernelci.catalog import Kernel
 from kernelci.errors import GpuSick, RunnerBroken, Verdict
-from kernelci.model import Finding, KernelReport, LostRow, Row, RungResult, worst
+from kernelci.model import EXECUTING, Finding, KernelReport, LostRow, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
@@ -137,7 +137,10 @@ def _skipped(rung: Rung, finding: Finding) -> RungResult:
 
 def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
     try:
-        return _judged(rung, rung.run(referee), began)
+        found = rung.run(referee)
+        if rung.name in EXECUTING and not found.rows:
+            raise Verdict("no-case", referee.why_no_case())
+        return _judged(rung, found, began)
     except Verdict as verdict:
         finding = referee.finding(verdict, rung=rung.name)
     except ReferenceFailed as error:

@@ -72,19 +72,34 @@ def verdict(report: Report) -> Verdict:
     step = REASONS[found[0].finding.reason].next_step if found else ""
     match report.outcome:
         case Outcome.SKIPPED:
-            sentence = (
-                f"Nothing was executed ({every}); that is never green." if report.kernels else "No kernel was judged."
-            )
-            return Verdict(Outcome.SKIPPED, sentence, REASONS["nothing-to-do"].next_step)
+            return Verdict(Outcome.SKIPPED, _nothing(report, every), REASONS["nothing-to-do"].next_step)
         case Outcome.PASSED:
-            partly = f"; {counts[Outcome.SKIPPED]} skipped entirely" if counts[Outcome.SKIPPED] else ""
-            rest = _left_open(report)
+            partly, rest = _idle(report), _left_open(report)
             passed = counts[Outcome.PASSED]
             who = every if passed == len(report.kernels) else f"{passed:,} of {every}"
             sentence = f"{who} passed every rung that ran{partly}{rest}."
             return Verdict(Outcome.PASSED, sentence, "")
         case worst:
             return Verdict(worst, f"{_tally(counts, every)}. {_first(found)}", step)
+
+
+def _nothing(report: Report, every: str) -> str:
+    """What was not executed, where that is what there is to say."""
+    if not report.kernels:
+        return "No kernel was judged."
+    over = [kernel.name for kernel in report.kernels if kernel.passed_over]
+    if not over or all(kernel.outcome is Outcome.SKIPPED for kernel in report.kernels):
+        return f"Nothing was executed ({every}); that is never green."
+    which = over[0] if len(over) == 1 else f"{len(over)} of {every}, {over[0]} first,"
+    return f"Every case of {which} was skipped; that is never green."
+
+
+def _idle(report: Report) -> str:
+    """How many kernels, beside those that passed, were skipped entirely or executed nothing."""
+    idle = [kernel for kernel in report.kernels if kernel.outcome is Outcome.SKIPPED]
+    entirely = sum(all(rung.outcome is Outcome.SKIPPED for rung in kernel.rungs) for kernel in idle)
+    parts = [(entirely, "skipped entirely"), (len(idle) - entirely, "executed nothing")]
+    return "".join(f"; {count:,} {what}" for count, what in parts if count)
 
 
 def _tally(counts: Counter[Outcome], every: str) -> str:

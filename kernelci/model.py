@@ -285,7 +285,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
     @property
     def exit_code(self) -> int:
-        """0 all passed · 1 a kernel failed or its measurement is invalid · 3 nothing was executed, or no case of a kernel · 4 broken."""
+        """0 all passed · 1 a kernel failed or is invalid · 3 nothing, or no case of one, was executed · 4 broken."""
         return {
             Outcome.PASSED: 0,
             Outcome.FAILED: 1,

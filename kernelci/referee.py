@@ -5,7 +5,6 @@ Rungs see it as `rungs.Referee`.
 
 import contextlib
 import math
-import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from kernelci import backends, cold
+from kernelci import backends, cold, wording
 from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
@@ -30,13 +29,11 @@ from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.protocol import Source, TensorPlace
 from kernelci.workbench.session import Session
-from kernelci.workbench.trial import Trial, is_refusal, repeats, run_all, run_drawn
+from kernelci.workbench.trial import Trial, is_refusal, plainly, repeats, run_all, run_drawn
 
 # Cases of sizes that no file names, per run.
 HIDDEN_CASES = {"gpu": 6, "interpreter": 2}
 FULL_TIER_TIMES = 16  # how much larger a case the full tier takes
-# Where a candidate keeps the kernel's files (kernelci.candidate.written).
-_CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 WATCH_ELEMENTS = 8192
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
 INTERPRETER_DTYPES = {"bfloat16": "float16"}
@@ -156,6 +153,10 @@ class KernelReferee:
         other = self.reference.case_of(wanted)
         return (other,) if other is not None and other.kind == "hidden" else ()
 
+    def why_no_case(self) -> str:
+        """Why there is no case to execute here, with the names of those that there are."""
+        return wording.no_case(self._court.case_filter, self.reference.cases(), self.interpreted)
+
     def hidden(self) -> tuple[Case, ...]:
         """Cases of this run alone, of sizes drawn from the reference's domain; none where one case is asked for."""
         if self._court.case_filter or self.tier == "watch":
@@ -170,9 +171,13 @@ class KernelReferee:
         if self.tier == "watch":
             return (VARIED,)
         if not self._plan:
-            cases = [one for one in (*self.cases(), *self.hidden()) if self.why_not(one) is None]
-            self._plan = plan(self.reference, cases, self.config.seeds, self.interpreted)
+            self.plan_draws(few=self.interpreted)
         return self._plan.get(planned(case), (VARIED,))
+
+    def plan_draws(self, few: bool) -> None:
+        """Say which draws each case gets from now on: `few` take turns, else every case gets all of them."""
+        cases = [one for one in (*self.cases(), *self.hidden()) if self.why_not(one) is None]
+        self._plan = plan(self.reference, cases, self.config.seeds, few)
 
     def require_sound(self) -> None:
         """Raise Verdict where the controls show that the reference can't tell right from wrong."""
@@ -245,6 +250,10 @@ class KernelReferee:
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
         """The distinct outputs of many calls on the same inputs. Raises Verdict."""
         return repeats(self._running(), self.drawn(case, draw), count)
+
+    def plainly(self, case: Case, draw: str) -> dict[str, torch.Tensor]:
+        """What one call leaves in zeroed outputs, whatever else it does. Raises Verdict where it does not come back."""
+        return plainly(self._running(), self.drawn(case, draw))
 
     def release(self, case: Case) -> None:
         """Drop the trials of a case, whose outputs take memory."""
@@ -343,35 +352,18 @@ class KernelReferee:
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""
-        command = ["kernelci run", self.kernel.name]
-        if rung:
-            command.append(f"--rungs {rung}")
-        if case is not None:
-            command.append(f"--case {case.id}")
-        if draw:
-            command.append(f"--draw {draw} --seed {self._court.seed}")
-        return Finding(
-            verdict.reason,
-            self._in_project(verdict.message)[:10_000],
-            file=self.relative(verdict.file),
-            line=verdict.line,
-            log=self._in_project(verdict.log)[-8000:],
-            reproduce=" ".join(command) if self.side == "head" else "",
-        )
+        where = f"--draw {draw} --seed {self._court.seed}" if draw else ""
+        command = wording.command(self.kernel.name, rung, case.id if case is not None else "", where)
+        return wording.finding(verdict, self.kernel, self._root, command if self.side == "head" else "")
 
-    def _in_project(self, text: str) -> str:
-        """Text of a candidate, with its own paths of the kernel's files turned into the project's."""
-        return _CANDIDATE_FOLDER.sub(f"{self.kernel.path.parent}/", text)
+    @property
+    def _root(self) -> Path:
+        base = self._court.base if self.side == "base" else None
+        return (base.catalog if base is not None else self._court.catalog).root
 
     def relative(self, file: str) -> str:
         """A file's path within the project, or its end if it lies elsewhere."""
-        file = self._in_project(file)
-        base = self._court.base if self.side == "base" else None
-        root = (base.catalog if base is not None else self._court.catalog).root
-        try:
-            return str(Path(file).resolve().relative_to(root.resolve())) if file else ""
-        except ValueError:
-            return file[-300:]
+        return wording.relative(file, self.kernel, self._root)
 
     def forget(self) -> None:
         """Drop trials, whose outputs take memory, and end the session; the base's too."""

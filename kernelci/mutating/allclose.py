@@ -13,7 +13,6 @@ from kernelci.model import Finding, Row
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
 from kernelci.rungs import Findings, Rung
-from kernelci.workbench.trial import plainly
 
 TOLERANCE = 1e-2
 # Found by guard zones, hashes and poison, which a plain comparison of values has none of.
@@ -67,18 +66,12 @@ def close(values: torch.Tensor, oracle: torch.Tensor) -> bool:
 
 def _outputs(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:
     try:
-        outputs: dict[str, torch.Tensor] = referee.trial(case, draw).outputs
-        return outputs
+        found = referee.trial(case, draw).outputs
     except Verdict as verdict:
         if verdict.reason not in _UNSEEN:
             raise
-    return _called_plainly(referee, case, draw)
-
-
-def _called_plainly(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:
-    """One call on zeroed outputs, and what it left in them."""
-    outputs: dict[str, torch.Tensor] = plainly(referee._running(), referee.drawn(case, draw))
-    return outputs
+        found = referee.plainly(case, draw)
+    return dict(found)
 
 
 RUNG = Rung("allclose", check, after=("compile",), needs=("device",))

@@ -24,7 +24,6 @@ from kernelci.mutating.outcomes import Fate, Judged, Result
 from kernelci.referee import KernelReferee
 from kernelci.rungs import Rung, ladder
 from kernelci.workbench.device import Device
-from kernelci.workbench.drawn import plan
 
 PREFERRED_TARGET = "sm_90a"
 # Mutants may loop without end, so deadlines are short; on a GPU the first call of a kernel includes its compilation.
@@ -135,8 +134,7 @@ class _Climb:
 
     def _with_all_draws(self, kernel: Kernel) -> KernelReport:
         referee = self._started(kernel)
-        cases = [case for case in (*referee.cases(), *referee.hidden()) if referee.why_not(case) is None]
-        referee._plan = plan(referee.reference, cases, self._court.config.seeds, few=False)
+        referee.plan_draws(few=False)
         return _climb(referee, self._rungs)
 
     def _why_alive(self, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]) -> Fate:

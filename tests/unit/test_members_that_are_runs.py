@@ -57,11 +57,11 @@ def _project(root: Path, kernel: str, name: str = "plain") -> Path:
     return root
 
 
-def _climb(root: Path, *wanted: str, base: Path | None = None, **flags: int) -> Report:
+def _climb(root: Path, *wanted: str, base: Path | None = None, case: str = "", **flags: int) -> Report:
     options = config.load(root, {}, {"cache": str(root / "cache"), **flags})
     found = catalog.scan(root, options)
     other = basing.in_folder(base) if base is not None else None
-    return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", wanted, base=other))
+    return ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", wanted, case=case, base=other))
 
 
 def test_f2_a_target_that_the_card_no_longer_names_is_a_lost_row(root: Path, tmp_path: Path) -> None:
@@ -95,7 +95,58 @@ def test_m40_a_kernel_whose_every_case_is_skipped_passes_no_case(root: Path) -> 
     found = {one.rung: one for one in report.kernels[0].rungs}
     for name in ("run", "correctness"):
         assert (Outcome.SKIPPED, "interpreter-cost") == (found[name].outcome, _reason(found[name]))
-    assert "skipped" in digest.verdict(report).sentence
+    assert (Outcome.SKIPPED, 3) == (report.kernels[0].outcome, report.exit_code)
+    assert "Nothing was executed (1 kernel); that is never green." == digest.verdict(report).sentence
+
+
+@pytest.mark.parametrize("case", ["nonsense", "1000-fp32"])
+def test_m40_a_case_that_nobody_knows_or_that_needs_a_gpu_is_no_pass(root: Path, case: str) -> None:
+    reference = REFERENCE.replace("check, like", "bench, check, like").replace(
+        "(5, 70))", "(5, 70)); yield bench('a model', n=1000, dtype='float32')"
+    )
+    (root / "references" / "double.py").write_text(reference, encoding="utf-8")
+    report = _climb(root, "correctness", case=case)
+    (run, correctness) = report.kernels[0].rungs[2:4]
+    assert ("no-case", "no-case", 3) == (_reason(run), _reason(correctness), report.exit_code)
+    assert "5-fp32, 70-fp32" in (run.finding.message if run.finding else "")
+
+
+def test_m40_what_only_compiled_is_not_green_where_cases_were_asked_for(reports: ModuleType) -> None:
+    kernel = reports.kernel("softmax/cuda", reports.compiled("sm_90a"), *map(_no_gpu, ("run", "correctness")))
+    report = reports.report((kernel,))
+    assert (Outcome.SKIPPED, 3) == (kernel.outcome, report.exit_code)
+
+
+def test_m40_what_was_only_to_be_compiled_is_green(reports: ModuleType) -> None:
+    left = reports.skip("correctness", "not-requested")
+    assert 0 == reports.report((reports.kernel("softmax/cuda", reports.compiled("sm_90a"), left),)).exit_code
+
+
+def test_m40_a_kernel_that_needs_a_gpu_beside_one_that_passed_is_said(reports: ModuleType) -> None:
+    passed = reports.kernel("softmax/triton", reports.checked())
+    idle = reports.kernel("softmax/cuda", reports.compiled("sm_90a"), _no_gpu("run"))
+    report = reports.report((passed, idle))
+    said = digest.verdict(report).sentence
+    assert (0, True) == (
+        report.exit_code,
+        said.startswith("1 of 2 kernels passed every rung that ran; 1 executed nothing"),
+    )
+
+
+def test_m40_a_kernel_whose_every_case_is_skipped_one_by_one_is_not_green_beside_others(reports: ModuleType) -> None:
+    passed = reports.kernel("softmax/triton", reports.checked())
+    finding = Finding("cost", "2147483648 elements")
+    rows = (Row(Outcome.SKIPPED, "65536x32768", finding=finding),)
+    over = reports.kernel("matmul/triton", RungResult("run", Outcome.SKIPPED, finding=finding, rows=rows))
+    report = reports.report((passed, over))
+    said = "Every case of matmul/triton was skipped; that is never green."
+    assert (Outcome.SKIPPED, 3, said) == (report.outcome, report.exit_code, digest.verdict(report).sentence)
+    for render in (markdown.render, console.render):
+        assert said in render(report, Context())
+
+
+def _no_gpu(rung: str) -> RungResult:
+    return RungResult(rung, Outcome.SKIPPED, finding=Finding("no-gpu", "no GPU on this machine"))
 
 
 def _reason(rung: RungResult) -> str:

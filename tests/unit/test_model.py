@@ -101,5 +101,22 @@ def test_exit_code(reason: str, exit_code: int) -> None:
     assert exit_code == report.exit_code
 
 
+@pytest.mark.parametrize(
+    ("rungs", "expected"),
+    [
+        ({"precheck": "", "compile": "", "run": "no-gpu", "correctness": "no-gpu"}, Outcome.SKIPPED),
+        ({"precheck": "", "compile": "", "run": "not-requested", "correctness": "not-requested"}, Outcome.PASSED),
+        ({"precheck": "", "compile": "", "run": "", "correctness": "not-requested"}, Outcome.PASSED),
+        ({"precheck": "", "compile": "", "run": "", "correctness": "interrupted"}, Outcome.SKIPPED),
+        ({"precheck": "", "compile": "target", "dump": "target", "run": "not-requested"}, Outcome.SKIPPED),
+        ({"precheck": "", "compile": "not-requested"}, Outcome.PASSED),
+        ({"precheck": "", "compile": "needs-data", "run": "", "correctness": ""}, Outcome.PASSED),
+        ({"precheck": "", "compile": "compile-error", "run": "earlier-rung"}, Outcome.FAILED),
+    ],
+)
+def test_a_kernel_of_which_nothing_asked_for_was_executed_is_skipped(rungs: dict[str, str], expected: Outcome) -> None:
+    assert expected == _kernel(*(_rung(name, reason) for name, reason in rungs.items())).outcome
+
+
 def test_no_kernel_is_never_green() -> None:
     assert 3 == Report(SCHEMA_VERSION, "0", "", 0.0, Environment("", ""), ()).exit_code
