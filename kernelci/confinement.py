@@ -6,6 +6,7 @@ for all that it writes, one GPU's device nodes. Nothing leaves it but one stream
 before a byte of the head is run: bubblewrap where namespaces nest, else Landlock, else plain processes.
 """
 
+import contextlib
 import os
 import resource
 import selectors
@@ -29,6 +30,7 @@ from kernelci.workbench.process import variables
 LOG_BYTES = 16_000
 PROCESSES = 4096
 OUT = f"{sandbox.PRIVATE}/out"
+END_S = 10.0
 _CHUNK = 2**16
 _POLL_S = 0.2
 _WATCH_S = 1.0
@@ -149,10 +151,15 @@ def _check_memory(pid: int, bounds: Bounds) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill bubblewrap: the first process of its process namespace goes with it, and so do all others there."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    """Kill all that lies below bubblewrap; it ends itself once its process namespace is empty."""
+    for pid in namespaces.family(process.pid) if process.poll() is None else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL if pid != process.pid else signal.SIGCONT)
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its namespace goes with it, a little later
+        process.wait()
     for stream in (process.stdout, process.stderr):
         assert stream is not None
         stream.close()
