@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kernelci.cli import cli
-from kernelci.hub import action, workflow
+from kernelci.hub import action, init, workflow
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())
@@ -76,3 +76,63 @@ def test_the_modes_that_climb_are_those_of_the_ladder() -> None:
     from kernelci.hub.request import Mode
 
     assert set(typing.get_args(Mode)) < set(action.MODES)
+
+
+CALLED = ("kernels", "report", "commands", "nightly")
+RANK = {"none": 0, "read": 1, "write": 2}
+
+
+@pytest.fixture(scope="module")
+def adopted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository that has just adopted kernelci."""
+    folder = tmp_path_factory.mktemp("adopted")
+    init.create(folder, "octo/kernelci@" + "0123456789" * 4)
+    return folder
+
+
+def _jobs(root: Path, name: str) -> dict[str, Any]:
+    return dict(yaml.safe_load((root / ".github" / "workflows" / f"{name}.yml").read_text())["jobs"])
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_init_writes_grants_what_the_called_jobs_need_and_no_more(name: str, adopted: Path) -> None:
+    """GitHub refuses a run at its start where a called job asks for more than its caller was given."""
+    (caller,) = _jobs(adopted, name).values()
+    needed: dict[str, str] = {}
+    for job in _jobs(REPOSITORY, name).values():
+        for scope, level in job["permissions"].items():
+            needed[scope] = max(needed.get(scope, "none"), level, key=RANK.__getitem__)
+    assert needed == caller["permissions"]
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_init_writes_gives_inputs_that_the_called_workflow_has(name: str, adopted: Path) -> None:
+    (caller,) = _jobs(adopted, name).values()
+    called = yaml.safe_load((REPOSITORY / ".github" / "workflows" / f"{name}.yml").read_text())
+    inputs = called[True]["workflow_call"]["inputs"]  # YAML 1.1 reads `on` as true
+    assert set() == set(caller["with"]) - set(inputs)
+    kinds = {"string": str, "boolean": bool, "number": int}
+    assert [] == [key for key, value in caller["with"].items() if not isinstance(value, kinds[inputs[key]["type"]])]
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_init_writes_is_set_off_by_what_the_called_workflow_answers_to(name: str, adopted: Path) -> None:
+    ours, theirs = (
+        next(file for file in workflow.read(root) if file.path == f".github/workflows/{name}.yml").triggers
+        for root in (REPOSITORY, adopted)
+    )
+    assert ours - {"workflow_call"} == theirs - {"workflow_dispatch"}  # a night may be started by hand too
+
+
+def test_an_action_is_pinned_alike_wherever_it_is_used() -> None:
+    texts = [file.text for file in workflow.read(REPOSITORY)]
+    pins = re.findall(r"uses: ((?!\./)[^@\s]+)@([0-9a-f]{40}) # (v[0-9.]+)$", "\n".join(texts), re.MULTILINE)
+    used = {step.uses for file in workflow.read(REPOSITORY) for _, step in file.steps if not step.uses.startswith("./")}
+    assert {f"{name}@{commit}" for name, commit, _ in pins} == used - {""}
+    assert len({name for name, _, _ in pins}) == len(set(pins))
+
+
+def test_the_job_that_runs_kernels_at_night_can_only_read() -> None:
+    jobs = _jobs(REPOSITORY, "nightly")
+    climbing = {name for name, job in jobs.items() if "fromJSON" in job["runs-on"]}
+    assert ({"climb"}, {"contents": "read"}) == (climbing, jobs["climb"]["permissions"])

@@ -21,7 +21,7 @@ def test_what_it_writes_is_a_project(tmp_path: Path) -> None:
 
 def test_workflows_are_pinned_to_the_source(tmp_path: Path) -> None:
     init.create(tmp_path, SOURCE)
-    for name in ("kernels", "report", "commands"):
+    for name in ("kernels", "report", "commands", "nightly"):
         text = (tmp_path / f".github/workflows/{name}.yml").read_text()
         assert f"uses: octo/kernelci/.github/workflows/{name}.yml@{'0123456789' * 4}" in text
 
