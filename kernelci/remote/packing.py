@@ -1,5 +1,6 @@
 """Archives for the way: the project there, and the report folder back."""
 
+import os
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,8 @@ def project_files(root: Path, options: Config) -> list[Path]:
     folders = (options.references, options.kernels, options.rungs, TEMPLATES, *DATA)
     found = [path for folder in folders for path in _below(root / folder)]
     found += [root / name for name in (*CONFIGURATION, LABEL) if (root / name).is_file()]
-    outside = next((path for path in found if not path.absolute().is_relative_to(root.absolute())), None)
+    top = os.path.abspath(root)
+    outside = next((path for path in found if not Path(os.path.abspath(path)).is_relative_to(top)), None)
     if outside is not None:
         raise ConfigError(f"{outside} lies outside of {root}", hint="`run --on` takes what lies below --root")
     return sorted(set(found))

@@ -25,7 +25,7 @@ from kernelci.remote.wire import Answer, Request
 
 # Options that say where things lie or how this machine is used, not what is judged.
 OWN = frozenset({"out", "cache", "jobs", "lanes", "ssh", "on_command", "references", "kernels", "rungs"})
-END_S = 20.0
+END_S = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -56,7 +56,7 @@ Host stranger
 def _program() -> str:
     """The server; installed where it is missing and may be. Skips where it can't be had, but on CI."""
     if shutil.which("sshd", path=PLACES) is None and os.getuid() == 0 and shutil.which("apt-get"):
-        with open(Path(tempfile.gettempdir(), "kernelci-tests-apt"), "w") as lock:  # noqa: PTH123
+        with open(Path(tempfile.gettempdir(), "kernelci-tests-apt"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             command = ["apt-get", "install", "--yes", "--no-install-recommends", "openssh-server"]
             subprocess.run(command, capture_output=True, timeout=300, check=False)

@@ -27,58 +27,55 @@ def slow(referee):
     time.sleep(600)
     return Findings()
 """
+LEAVES = """
+from kernelci.model import Artifact
+from kernelci.rungs import Findings, rung
+
+@rung("leaves", after=("precheck",))
+def leaves(referee):
+    path = referee.out / "dumps" / "sum" / "text.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("text")
+    return Findings(artifacts=(Artifact("dumps/sum/text.txt", "text", 4),))
+"""
 
 
 def report(project: Path) -> Any:
     return results.read(project / "kernelci-report")
 
 
-def test_a_report_and_its_exit_code(run_on: Run, project: Path, scratch: Path) -> None:
-    code, out, err = run_on("sum/one", "--rungs", "precheck")
-
-    assert 0 == code, err
-    assert ["sum/one"] == [kernel.name for kernel in report(project).kernels]
-    assert "sum/one  precheck  PASSED" in err
-    assert ("PASSED" in out, "sum/one" in out) == (True, True)
-    assert [] == list(scratch.iterdir())
-
-
-def test_a_kernel_that_fails_and_options_that_travel(run_on: Run, project: Path) -> None:
-    arguments = ("sum/bad", "--rungs", "precheck", "--seed", "0a0b", "--json")
-    code, out, err = run_on(*arguments, KERNELCI_TARGETS="sm_80")
-
-    assert 1 == code, err
-    assert ("0a0b", "FAILED") == ((found := report(project)).seed, found.outcome)
-    assert (project / "kernelci-report" / "results.json").read_text() == out
-    assert "kernels/sum/bad.py" == json.loads(out)["kernels"][0]["path"]
-
-
-def test_a_base_travels_with_its_names(run_on: Run, project: Path, git: Any) -> None:
-    shutil.rmtree(project / ".git")
-    commit = git(project)
-    (project / "kernels/sum/bad.py").unlink()
-
-    code, _, err = run_on("--rungs", "precheck", "--base", "HEAD")
-
-    assert 0 == code, err
-    change = report(project).change
-    assert (commit, commit, ("sum/bad",)) == (change.base, change.head, change.removed)
-
-
-def test_dumps_come_too_and_take_the_place_of_old_ones(run_on: Run, project: Path) -> None:
-    (project / "kernels/sum/one.py").write_text((Path(__file__).parents[3] / "kernels/softmax/triton.py").read_text())
-    shutil.copy(project / "references/sum.py", project / "references/softmax.py")
+def test_a_report_folder_and_its_exit_code(run_on: Run, project: Path, scratch: Path) -> None:
+    (project / "rungs").mkdir()
+    (project / "rungs" / "leaves.py").write_text(LEAVES)
     old = project / "kernelci-report" / "dumps" / "old.ptx"
     old.parent.mkdir(parents=True)
     old.write_text("old")
 
-    code, _, err = run_on("softmax/one", "--rungs", "dump")
+    code, out, err = run_on("sum/one", "--rungs", "leaves")
 
     assert 0 == code, err
-    every = [artifact for rung in report(project).kernels[0].rungs for artifact in rung.artifacts]
-    assert every
-    assert [] == [each.path for each in every if not (project / "kernelci-report" / each.path).is_file()]
-    assert not old.exists()
+    (kernel,) = report(project).kernels
+    (left,) = kernel.rung("leaves").artifacts
+    assert "text" == (project / "kernelci-report" / left.path).read_text()
+    assert ("sum/one  leaves  PASSED" in err, "PASSED" in out) == (True, True)
+    assert (False, []) == (old.exists(), list(scratch.iterdir()))
+
+
+def test_a_kernel_that_fails_options_and_a_base(run_on: Run, project: Path, git: Any) -> None:
+    shutil.rmtree(project / ".git")
+    commit = git(project)
+    (project / "kernels" / "sum" / "one.py").unlink()
+    arguments = ("--rungs", "precheck", "--seed", "0a0b", "--json", "--base", "HEAD")
+
+    code, out, err = run_on(*arguments, KERNELCI_SEEDS="1")
+
+    assert 1 == code, err
+    found = report(project)
+    assert ("0a0b", commit, commit, ("sum/one",)) == (
+        found.seed, found.change.base, found.change.head, found.change.removed,
+    )  # fmt: skip
+    assert (project / "kernelci-report" / "results.json").read_text() == out
+    assert "kernels/sum/bad.py" == json.loads(out)["kernels"][0]["path"]
 
 
 def _hanging(project: Path, tmp_path: Path) -> Path:
@@ -88,11 +85,14 @@ def _hanging(project: Path, tmp_path: Path) -> Path:
     return marker
 
 
-def _waited(marker: Path) -> list[int]:
+def _waited(marker: Path, process: Any) -> list[int]:
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (marker.is_file() and marker.read_text()):
+    while time.monotonic() < deadline and process.poll() is None:
+        if marker.is_file() and len(pids := marker.read_text().split()) == 2:
+            return [int(pid) for pid in pids]
         time.sleep(0.05)
-    return [int(pid) for pid in marker.read_text().split()]
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail(process.communicate(timeout=60)[1])
 
 
 def _gone(pids: list[int], scratch: Path) -> bool:
@@ -108,7 +108,7 @@ def _gone(pids: list[int], scratch: Path) -> bool:
 def test_ctrl_c_stops_the_run_there(start: Any, project: Path, scratch: Path, tmp_path: Path) -> None:
     marker = _hanging(project, tmp_path)
     process = start("sum/one", "--rungs", "slow")
-    pids = _waited(marker)
+    pids = _waited(marker, process)
 
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of the group
     _, err = process.communicate(timeout=60)
@@ -122,7 +122,7 @@ def test_ctrl_c_stops_the_run_there(start: Any, project: Path, scratch: Path, tm
 def test_a_connection_that_dies_stops_the_run_there(start: Any, project: Path, scratch: Path, tmp_path: Path) -> None:
     marker = _hanging(project, tmp_path)
     process = start("sum/one", "--rungs", "slow")
-    pids = _waited(marker)
+    pids = _waited(marker, process)
 
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
