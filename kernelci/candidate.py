@@ -36,6 +36,8 @@ from kernelci.workbench.protocol import (
     ChannelClosed,
     Done,
     Finished,
+    Follow,
+    Followed,
     Forget,
     Go,
     Ledger,
@@ -146,6 +148,8 @@ class LoadedKernel:
             return self._go(self._series[message.number])
         if isinstance(message, Audit):
             return self._recorder.stop() if self._recorder else Ledger(missing="nothing was to be recorded")
+        if isinstance(message, Follow):
+            return self._follow(message)
         if isinstance(message, Turn):
             self._prepare(message.case)
             return Prepared()
@@ -214,6 +218,16 @@ class LoadedKernel:
     def _go(self, series: ReadySeries) -> Finished:
         with self._backend.tuned(series.call.config):
             return series.go()
+
+    def _follow(self, message: Follow) -> Followed:
+        self._prepare(message.call.case)
+        bound = self._bound(self._arena, message.call)
+        with self._backend.tuned(message.call.config):
+            bound()
+            settle(self.device)
+            if self._recorder is None:
+                return Followed(missing="nothing was to be recorded")
+            return self._recorder.follow(bound, message.calls)
 
     def _bound(self, memory: Any, message: Call) -> Bound:
         """A call of the entry on tensors of this memory."""

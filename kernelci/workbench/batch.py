@@ -14,7 +14,7 @@ from msgspec import Struct
 from kernelci.errors import Verdict
 from kernelci.workbench.arena import Arena, Plan
 from kernelci.workbench.poison import bits, nan_words
-from kernelci.workbench.protocol import Done
+from kernelci.workbench.protocol import Done, Followed
 from kernelci.workbench.session import Session
 from kernelci.workbench.subject import MOVE_BYTES, MOVES, Poison, Subject
 
@@ -95,6 +95,18 @@ def call_unguarded(session: Session, subject: Subject, poison: Poison) -> dict[s
     finally:
         arena.forget()
     return subject.values(arena, plan)
+
+
+def follow_unguarded(session: Session, subject: Subject, poison: Poison, calls: int) -> Followed:
+    """What host and GPU did in so many calls on one slot: a claim. Raises Verdict where they did not come back."""
+    session.reserve(subject.size)
+    arena, plan = session.arena, subject.plan(0)
+    _lay(arena, subject, plan, poison, nan_words(plan.bytes, arena.device).view(torch.uint8))
+    _settle(arena.device)
+    try:
+        return session.follow(subject.message(plan), calls)
+    finally:
+        arena.forget()
 
 
 def _lay(arena: Arena, subject: Subject, plan: Plan, poison: Poison, words: torch.Tensor) -> None:

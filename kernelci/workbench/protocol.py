@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kernelci.workbench.activity import Activities, Count, Nanoseconds, Said
+from kernelci.workbench.happening import MAX_CALLS, Happenings
 
 MAX_MESSAGE_BYTES = 256 * 2**20
 _LENGTH = struct.Struct("!I")
@@ -163,6 +164,14 @@ class Audit(Message, frozen=True):
     """Tell what the GPU did since the last such message; only after a load that asked to record it."""
 
 
+class Follow(Message, frozen=True):
+    """Make a call `calls` times after one that nobody looks at, waiting for the device after each, and tell all that
+    host and GPU did meanwhile; only after a load that asked to record it."""
+
+    call: Call
+    calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)]
+
+
 class Turn(Message, frozen=True):
     """Get ready for series of this case: what the kernel prepares for a case is no part of a call's time.
 
@@ -303,8 +312,16 @@ class Ledger(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Forget | Turn
-FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger
+class Followed(Message, frozen=True):
+    """What CUPTI saw on the host and on the GPU, in order of its beginnings; `dropped`: what of it was not recorded."""
+
+    happenings: Happenings = ()
+    dropped: Count = 0
+    missing: Said = ""
+
+
+ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Follow | Forget | Turn
+FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger | Followed
 
 
 class Channel:

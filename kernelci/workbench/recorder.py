@@ -7,11 +7,12 @@ on when the graph was made. It needs cupti-python and a driver that permits trac
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kernelci.workbench.activity import MAX_LINES, MAX_NS, MAX_RECORDS, Activity, Kind, printable
-from kernelci.workbench.protocol import Ledger
+from kernelci.workbench.chronicle import Chronicle
+from kernelci.workbench.protocol import Followed, Ledger
 
 BUFFER_BYTES = 8 * 2**20
 CANARY_ELEMENTS = 1024
@@ -38,6 +39,7 @@ class Recorder:
         self._device = device
         self._lock = threading.Lock()
         self._tally = Tally()
+        self._chronicle: Chronicle | None = None
         self._cupti: Any = None
         self.missing = ""
         try:
@@ -61,6 +63,41 @@ class Recorder:
         with self._lock:
             tally, self._tally = self._tally, Tally()
         return tally.ledger(self._lost())
+
+    def follow(self, run: Callable[[], object], calls: int) -> Followed:
+        """Make so many calls, each until the device is done; all that host and GPU did meanwhile, one by one."""
+        if self.missing:
+            return Followed(missing=self.missing)
+        import torch
+
+        self._settle()
+        chronicle = Chronicle(self._cupti, self._record)
+        with self._lock:
+            self._chronicle = chronicle
+        with self._functions():
+            for number in range(calls):
+                began = self._cupti.get_timestamp()
+                run()
+                returned = self._cupti.get_timestamp()
+                torch.cuda.synchronize(self._device)
+                chronicle.mark("call", f"call {number}", began, returned)
+                chronicle.mark("wait", "wait for the device", returned, self._cupti.get_timestamp())
+            self._settle()
+        with self._lock:
+            self._chronicle = None
+        return chronicle.told(self._lost())
+
+    @contextlib.contextmanager
+    def _functions(self) -> Iterator[None]:
+        """Under it the functions of the API are recorded too."""
+        kinds = self._cupti.ActivityKind.RUNTIME, self._cupti.ActivityKind.DRIVER
+        for kind in kinds:
+            self._cupti.activity_enable(kind)
+        try:
+            yield
+        finally:
+            for kind in kinds:
+                self._cupti.activity_disable(kind)
 
     def close(self) -> None:
         """Record no more."""
@@ -98,11 +135,15 @@ class Recorder:
     def _completed(self, activities: Iterable[Any]) -> None:
         """CUPTI's callback, from a thread of its own; the records live only as long as the call."""
         with self._lock:
+            sink = self._chronicle or self._tally
             for activity in activities:
                 try:
-                    self._tally.add(self._record(activity))
+                    if self._chronicle is not None:
+                        self._chronicle.take(activity)
+                    else:
+                        self._tally.add(self._record(activity))
                 except Exception:
-                    self._tally.dropped += 1
+                    sink.dropped += 1
 
     def _record(self, activity: Any) -> Record:
         kernels, copies, _ = self._kinds()

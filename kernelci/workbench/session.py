@@ -19,6 +19,8 @@ from kernelci.workbench.protocol import (
     DeadlinePassed,
     Done,
     Finished,
+    Follow,
+    Followed,
     Forget,
     Go,
     Ledger,
@@ -179,6 +181,10 @@ class Session:
     def ledger(self) -> Ledger:
         """What the candidate says that its GPU did since it was last asked: a claim. Raises Verdict."""
         return self._answered(Audit(), Ledger)
+
+    def follow(self, call: Call, calls: int) -> Followed:
+        """What the candidate says that host and GPU did in so many calls: a claim. Raises Verdict."""
+        return self._answered(Follow(call, calls), Followed, self.patience_s(calls + 1))
 
     def forget(self) -> None:
         """Drop all series. Raises Verdict."""
