@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -38,7 +38,8 @@ COMPILERS = {
 class Measure(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One kernel's case on one night. Times in ns, rates in byte/s and FLOP/s; None: not measured.
 
-    A kernel that was not timed has one record with no case.
+    A kernel that was not timed has a record for each case and target that it was compiled for, without times; one that
+    was not compiled either has one record with no case. What compiling told is the most of any build of a case.
     """
 
     night: datetime.date
@@ -71,6 +72,16 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     copy: float | None = None
     matmul: float | None = None
     """The night's own probes."""
+    registers: float | None = None
+    stack_bytes: float | None = None
+    """Of a thread: what is spilled, and arrays that fit in no registers."""
+    shared_bytes: float | None = None
+    """Of a block: static and dynamic."""
+    code_bytes: float | None = None
+    compile_s: float | None = None
+    """The rung's own time for the whole kernel; what was compiled before takes none."""
+    error_ratio: float | None = None
+    """The largest error over its bound, of all checked cases: above 1 fails."""
 
 
 class Event(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -111,32 +122,71 @@ def of_report(report: Report, night: datetime.date, commit: str = "", run: str =
     return tuple(
         measure
         for kernel in report.kernels
-        for measure in _of_kernel(kernel, _common(report, kernel, night, commit, run))
+        for measure in _of_kernel(kernel, _common(report, kernel, night, commit, run), report.environment.target)
     )
 
 
 def _common(report: Report, kernel: KernelReport, night: datetime.date, commit: str, run: str) -> Measure:
-    where = report.environment
+    where, checked, compiled = report.environment, kernel.rung("correctness"), kernel.rung("compile")
     return Measure(
         night, report.started_at, kernel.name, kernel.outcome, commit=commit, run=run, gpu=where.gpu,
         gpu_uuid=where.gpu_uuid, target=where.target, driver=where.driver, cuda=where.cuda,
         dsl=_dsl(kernel.backend, where), clocks=_clocks(where), source=kernel.sha256[:16],
-        psnr_db=_psnr(kernel.rung("correctness")),
+        psnr_db=min(_checked(checked, "psnr"), default=None),
+        compile_s=_finite(compiled.duration_s) if compiled else None,
+        error_ratio=max(_checked(checked, "worst_ratio", "rmse_ratio"), default=None),
     )  # fmt: skip
 
 
-def _of_kernel(kernel: KernelReport, common: Measure) -> Iterator[Measure]:
-    timed = kernel.rung("benchmark")
+def _of_kernel(kernel: KernelReport, common: Measure, target: str) -> Iterator[Measure]:
+    timed, built = kernel.rung("benchmark"), _built(kernel.rung("compile"), target)
     rows = [row for row in timed.rows if row.case] if timed else []
     if timed is None or not rows:
-        stop = kernel.stopped_at
-        yield msgspec.structs.replace(common, reason=stop.finding.reason if stop and stop.finding else "")
+        yield from _untimed(kernel, common, built)
         return
     probes = {metric.tag: _number(metric) for metric in timed.metrics}
     matmul = next((value for tag, value in probes.items() if tag.startswith("matmul:bf") and value), None)
     common = msgspec.structs.replace(common, copy=probes.get("copy"), matmul=matmul or probes.get("matmul:float16"))
     for row in rows:
-        yield _of_row(row, common)
+        yield _of_row(row, msgspec.structs.replace(common, **built.get((row.case, target), {})))
+
+
+def _untimed(kernel: KernelReport, common: Measure, built: "_Built") -> Iterator[Measure]:
+    common = msgspec.structs.replace(common, reason=_why(kernel))
+    if not built:
+        yield common
+    for (case, target), known in built.items():
+        yield msgspec.structs.replace(common, case=case, target=target, **known)
+
+
+def _why(kernel: KernelReport) -> str:
+    """Why it was not timed: what stopped it, else why the cases were not measured."""
+    for rung in (kernel.stopped_at, kernel.rung("benchmark")):
+        if rung is not None and rung.finding is not None:
+            return rung.finding.reason
+    return ""
+
+
+_Built = Mapping[tuple[str, str], dict[str, float | None]]
+
+
+def _built(compiled: RungResult | None, target: str) -> _Built:
+    """What compiling told of each case and target; of one target alone where the night had a GPU."""
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for row in compiled.rows if compiled else ():
+        if row.case and target in ("", row.target):
+            known = found.setdefault((row.case, row.target), {})
+            for name, value in _resources(row).items():
+                known[name] = max(known.get(name) or 0.0, value)
+    return found
+
+
+def _resources(row: Row) -> dict[str, float]:
+    values = {metric.tag: value for metric in row.metrics if (value := _number(metric)) is not None}
+    shared = [values[tag] for tag in ("static_shared", "dynamic_shared") if tag in values]
+    names = {"registers": "registers", "stack_bytes": "stack", "code_bytes": "code"}
+    found = {name: values[tag] for name, tag in names.items() if tag in values}
+    return found | ({"shared_bytes": sum(shared)} if shared else {})
 
 
 def _of_row(row: Row, common: Measure) -> Measure:
@@ -181,10 +231,11 @@ def _clocks(where: Environment) -> str:
     return ", ".join(part for part in (where.clocks, power, *switches) if part)
 
 
-def _psnr(checked: RungResult | None) -> float | None:
+def _checked(checked: RungResult | None, *tags: str) -> list[float]:
+    """The values of metrics, each of one output, in all rows of a rung."""
     rows = checked.rows if checked else ()
-    values = [_number(each) for row in rows for each in row.metrics if each.tag.partition(":")[0] == "psnr"]
-    return min((value for value in values if value is not None), default=None)
+    values = (_number(each) for row in rows for each in row.metrics if each.tag.partition(":")[0] in tags)
+    return [value for value in values if value is not None]
 
 
 def encode(records: Iterable[Measure | Event]) -> bytes:

@@ -19,6 +19,7 @@ _TEXTS = {
 }  # fmt: skip
 _NUMBERS = (
     "time_ns", "low_ns", "high_ns", "end_to_end_ns", "of_ceiling", "bandwidth", "flops", "psnr_db", "copy", "matmul",
+    "registers", "stack_bytes", "shared_bytes", "code_bytes", "compile_s", "error_ratio",
 )  # fmt: skip
 _FIELDS = {"nights": "night", **_TEXTS, **{name: name for name in _NUMBERS}}
 
@@ -37,6 +38,9 @@ class Series(Struct, frozen=True):
     """One kernel's case on one GPU model; columns of equal length, by night.
 
     `segments[i]` is the place in `keys` of what night i was measured with. None: not measured, or not to be trusted.
+    Where there was no GPU, `gpu` says so, with the target that was compiled for. A kernel that stopped before its cases
+    were known has that night in each of the cases that it had last; one that never got so far has a series of its own,
+    without a case.
     """
 
     kernel: str
@@ -59,6 +63,12 @@ class Series(Struct, frozen=True):
     psnr_db: tuple[Number, ...]
     copy: tuple[Number, ...]
     matmul: tuple[Number, ...]
+    registers: tuple[Number, ...]
+    stack_bytes: tuple[Number, ...]
+    shared_bytes: tuple[Number, ...]
+    code_bytes: tuple[Number, ...]
+    compile_s: tuple[Number, ...]
+    error_ratio: tuple[Number, ...]
     segments: tuple[int, ...]
     keys: tuple[Segment, ...]
 
@@ -100,10 +110,26 @@ def load(folder: Path) -> tuple[Series, ...]:
 _QUERY = """
 WITH every AS (
   FROM read_json($files, columns = $columns, format = 'newline_delimited', compression = 'gzip')
+), named AS (
+  SELECT * REPLACE (coalesce("case", '') AS "case", coalesce(gpu, '') AS gpu, coalesce(target, '') AS target) FROM every
+), timed AS (
+  FROM named WHERE "case" <> ''
+), whole AS (
+  FROM named WHERE "case" = ''
+), cases AS (
+  SELECT kernel, "case" AS of_case, gpu, if(gpu = '', target, '') AS of_target, min(night) AS first, max(night) AS last
+  FROM timed GROUP BY ALL
+), known AS (
+  FROM cases QUALIFY last = max(last) OVER (PARTITION BY kernel, gpu)
+), spread AS (
+  SELECT whole.* REPLACE (of_case AS "case", if(gpu = '', of_target, target) AS target)
+  FROM whole JOIN known USING (kernel, gpu) WHERE night >= first
+), all_nights AS (
+  FROM timed UNION ALL BY NAME FROM spread UNION ALL BY NAME (FROM whole ANTI JOIN timed USING (kernel, gpu))
 ), latest AS (
-  FROM every
-  WHERE "case" <> ''
-  QUALIFY row_number() OVER (PARTITION BY kernel, "case", gpu, night ORDER BY started DESC, run DESC) = 1
+  SELECT * REPLACE (if(gpu <> '', gpu, 'no GPU' || if(target = '', '', ': ' || target)) AS gpu) FROM all_nights
+  QUALIFY row_number() OVER (PARTITION BY kernel, "case", all_nights.gpu, if(all_nights.gpu = '', target, ''), night
+    ORDER BY started DESC, run DESC) = 1
 )
 SELECT kernel, "case", gpu, list([{keys}] ORDER BY night), {lists}
 FROM latest GROUP BY ALL ORDER BY ALL

@@ -34,8 +34,8 @@ def test_a_row_that_passed_is_a_record_with_its_times_and_the_nights_probes(repo
     assert Measure(
         NIGHT, report.started_at, "softmax/triton", Outcome.PASSED, "8192x256-fp32", commit="ab" * 20,
         run="https://example.org/run/1", gpu="NVIDIA H200", target="sm_90a", driver="580.95.05", dsl="triton 3.6.0",
-        source="a86c6e9aa86c6e9a", time_ns=9250.0, low_ns=9200.0, high_ns=9300.0, psnr_db=found.psnr_db,
-        copy=4.27e12, matmul=7.1e14,
+        source="a86c6e9aa86c6e9a", time_ns=9250.0, low_ns=9200.0, high_ns=9300.0, psnr_db=74.13,
+        copy=4.27e12, matmul=7.1e14, error_ratio=0.62,
     ) == found  # fmt: skip
 
 
@@ -74,6 +74,65 @@ def test_a_kernel_that_was_not_timed_has_one_record_with_the_reason(reports: Mod
     (found,) = history.of_report(reports.report((reports.kernel("softmax/triton", stopped),)), NIGHT)
 
     assert ("", Outcome.FAILED, "wrong") == (found.case, found.outcome, found.reason)
+
+
+def _compiled(*rows: tuple[str, str, int]) -> RungResult:
+    """The rung compile, 2.5 s long: a case, a target and the registers of each build."""
+    made = tuple(
+        Row(
+            Outcome.PASSED, case, target,
+            metrics=(
+                _metric("registers", registers, Unit.COUNT), _metric("stack", 16), _metric("code", 4096),
+                _metric("static_shared", 1024), _metric("dynamic_shared", 512),
+            ),
+        )
+        for case, target, registers in rows
+    )  # fmt: skip
+    return RungResult("compile", Outcome.PASSED, 2.5, rows=made)
+
+
+def _known(measure: Measure) -> tuple[object, ...]:
+    return (
+        measure.registers, measure.stack_bytes, measure.shared_bytes, measure.code_bytes, measure.compile_s,
+        measure.time_ns,
+    )  # fmt: skip
+
+
+def test_a_night_without_a_gpu_has_what_compiling_told_for_each_case_and_target(reports: ModuleType) -> None:
+    built = _compiled(("c", "sm_80", 40), ("c", "sm_90a", 48), ("d", "sm_90a", 32))
+    skipped = reports.skip("benchmark", "no-gpu", "needs a GPU")
+    kernel = reports.kernel("softmax/triton", built, reports.checked(), skipped)
+    where = Environment("m", "3", versions={"triton": "3.6.0"})
+
+    found = history.of_report(reports.report((kernel,), where), NIGHT)
+
+    assert [("c", "sm_80", 40), ("c", "sm_90a", 48), ("d", "sm_90a", 32)] == [
+        (each.case, each.target, each.registers) for each in found
+    ]
+    assert (40, 16, 1536, 4096, 2.5, None) == _known(found[0])
+    assert (Outcome.PASSED, "no-gpu", 0.62, "triton 3.6.0") == (
+        found[0].outcome, found[0].reason, found[0].error_ratio, found[0].dsl,
+    )  # fmt: skip
+
+
+def test_with_a_gpu_what_compiling_told_of_its_target_stands_beside_the_time(reports: ModuleType) -> None:
+    built = _compiled(("c", "sm_80", 99), ("c", "sm_90a", 40), ("c", "sm_90a", 48))
+    row = Row(Outcome.PASSED, "c", metrics=(_metric("time", 5.0),))
+
+    (found,) = history.of_report(reports.report((reports.kernel("softmax/triton", built, _timed(row)),)), NIGHT)
+
+    assert (48, 16, 1536, 4096, 2.5, 5.0) == _known(found)
+
+
+def test_a_kernel_that_stopped_later_has_its_reason_in_each_case(reports: ModuleType) -> None:
+    stopped = reports.stop("correctness", Finding("wrong", "m"))
+    kernel = reports.kernel("softmax/triton", _compiled(("c", "sm_90a", 40), ("d", "sm_90a", 40)), stopped)
+
+    found = history.of_report(reports.report((kernel,)), NIGHT)
+
+    assert [("c", Outcome.FAILED, "wrong", None), ("d", Outcome.FAILED, "wrong", None)] == [
+        (each.case, each.outcome, each.reason, each.time_ns) for each in found
+    ]
 
 
 def test_the_clock_policy_is_one_text() -> None:
