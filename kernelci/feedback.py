@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from kernelci import digest
+from kernelci import digest, second
 from kernelci.comparison import times
-from kernelci.model import BLOCKING, Finding, KernelReport, Name, Report, Row, RungResult, Text
+from kernelci.model import BLOCKING, Finding, KernelReport, Name, Report, Row, RungResult, Second, Text
 from kernelci.reasons import REASONS, Outcome
 
 SCHEMA_VERSION = 1
@@ -66,6 +66,16 @@ class Action(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     command: Text = ""
 
 
+class SecondReferee(Struct, omit_defaults=True, forbid_unknown_fields=True, frozen=True):
+    """What the change's own judge says, where it was heard. It is no evidence: nothing here turns a check green."""
+
+    caveat: Text
+    kernels: tuple[Kernel, ...] = ()
+    by: Name = ""
+    why: Text = ""
+    isolation: Text = ""
+
+
 class Remote(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where the report comes from, if from a pull request."""
 
@@ -90,6 +100,7 @@ class Feedback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     actions: tuple[Action, ...] = ()
     remote: Remote | None = None
     artifacts: tuple[str, ...] = ()
+    second: SecondReferee | None = None
 
 
 def encode(found: Feedback) -> str:
@@ -107,8 +118,22 @@ def of(report: Report) -> Feedback:
         for each in (*found.slower, *found.unknown)
     )
     return Feedback(
-        SCHEMA_VERSION, "reported", report.outcome, verdict.sentence, kernels, slower, _actions(report, kernels)
+        SCHEMA_VERSION,
+        "reported",
+        report.outcome,
+        verdict.sentence,
+        kernels,
+        slower,
+        _actions(report, kernels),
+        second=_second(report.second),
     )
+
+
+def _second(found: Second | None) -> SecondReferee | None:
+    if found is None:
+        return None
+    kernels = tuple(_kernel(msgspec.structs.replace(each, name=second.titled(each))) for each in found.kernels)
+    return SecondReferee(second.CAVEAT, kernels, found.by, found.why, found.isolation)
 
 
 def _kernel(kernel: KernelReport) -> Kernel:
@@ -147,6 +172,8 @@ def _actions(report: Report, kernels: tuple[Kernel, ...]) -> tuple[Action, ...]:
     found = [_action(kernel) for kernel in kernels if kernel.first_failure is not None]
     if report.change is not None and report.change.judge:
         found.append(Action("maintainer", "review the files of the judge that the change touches"))
+    if second.is_offered(report):
+        found.append(Action("maintainer", second.how()))
     if report.change is not None and report.change.incomplete:
         found.append(Action("maintainer", report.change.incomplete))
     return tuple(found)

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kernelci import inert, results
+from kernelci import digest, inert, results
 from kernelci.errors import ReportError
 from kernelci.model import Finding, KernelReport, Report, Row, RungResult, Second
+from kernelci.reasons import REASONS, Outcome
 
 LABEL = "kernelci:judge"
 TITLE = "second referee"
 CAVEAT = (
-    "The change's own judge says this, in a sandbox of its own. The change decides here what is right, so nothing "
-    "below turns a check green."
+    "The change's own judge says this, in a sandbox of its own. The change decides there what is right, so none of "
+    "these rows turns a check green."
 )
 ROLES = ("reference", "rung", "configuration", "template")
 """Files that the second referee has from the head; workflows, packaging and kernelci stay the base's."""
@@ -43,6 +44,38 @@ class Confined(Struct, frozen=True, forbid_unknown_fields=True):
     """The last lines that were printed inside: untrusted."""
 
 
+class Line(Struct, frozen=True):
+    """What the second referee says of one kernel, for people: never by a sign that looks green."""
+
+    title: str
+    kernel: KernelReport
+    word: str
+    rungs: str
+    """Each rung that it climbed, and how that ended."""
+    stop: digest.Stop | None = None
+
+
+_WORDS = {
+    Outcome.PASSED: "says passed",
+    Outcome.FAILED: "says FAILED",
+    Outcome.SKIPPED: "skipped",
+    Outcome.BROKEN: "says BROKEN",
+    Outcome.INVALID: "says INVALID",
+}
+
+
+def lines(report: Report) -> tuple[Line, ...]:
+    """The second referee's rows, in the order of their kernels."""
+    return tuple(_line_of(kernel, report) for kernel in (report.second.kernels if report.second else ()))
+
+
+def _line_of(kernel: KernelReport, report: Report) -> Line:
+    stops = digest.stops(msgspec.structs.replace(report, kernels=(kernel,)))
+    climbed = [rung for rung in kernel.rungs if rung.outcome is not Outcome.SKIPPED]
+    words = "; ".join(f"{rung.rung} {_WORDS[rung.outcome].removeprefix('says ')}" for rung in climbed)
+    return Line(titled(kernel), kernel, _WORDS[kernel.outcome], words, next(iter(stops), None))
+
+
 def how(owners: Iterable[str] = ()) -> str:
     """Who gets the change's own judge heard, and by what."""
     named = ", ".join(owners)
@@ -50,6 +83,14 @@ def how(owners: Iterable[str] = ()) -> str:
     return (
         f"{who} can have the change's own judge heard, in a sandbox: the label {LABEL} does it, for this commit alone"
     )
+
+
+def reason(line: Line) -> str:
+    """Why a kernel stopped there, in our words; empty where it did not."""
+    if line.stop is None:
+        return ""
+    place = digest.place(line.stop.row) if line.stop.row else ""
+    return f"{line.stop.rung.rung}: {REASONS[line.stop.finding.reason].title}{f' ({place})' if place else ''}"
 
 
 def is_offered(report: Report) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kernelci import config, digest
+from kernelci import config, digest, second
 from kernelci.comparison import times
 from kernelci.hub import judge
 from kernelci.hub.pull import Files
@@ -55,6 +55,8 @@ class Touched(Struct, frozen=True):
     added: tuple[str, ...]
     removed: tuple[str, ...]
     complete: bool = True
+    offer: str = ""
+    """Who can have the change's own judge heard, and how; empty where it brings none that could be."""
 
 
 def touched(files: Files, options: config.Config, prefix: str = "") -> Touched:
@@ -63,12 +65,14 @@ def touched(files: Files, options: config.Config, prefix: str = "") -> Touched:
     gone = {file.previous_filename for file in files.files if file.previous_filename}
     gone |= {file.filename for file in files.files if file.status == "removed"}
     here = {file.filename: file.status for file in files.files if file.status != "removed"}
+    roles = {path: judge.role(path, options, prefix) for path in files.paths}
     return Touched(
-        tuple(sorted(path for path in files.paths if judge.role(path, options, prefix) is not None)),
+        tuple(sorted(path for path, role in roles.items() if role is not None)),
         tuple(sorted(path for path in here if _is_kernel(path, folder))),
         tuple(sorted(path for path, status in here.items() if status == "added" and _is_kernel(path, folder))),
         tuple(sorted(path for path in gone - set(here) if _is_kernel(path, folder))),
         files.complete,
+        second.how(options.owners) if set(roles.values()) & set(second.ROLES) else "",
     )
 
 
@@ -106,6 +110,10 @@ def _judge_changed(report: Report, change: Touched) -> Conclusion:
     files = f"{len(change.judge)} file{'' if len(change.judge) == 1 else 's'}" if change.complete else "too many files"
     title = f"The change touches the judge ({files}); the base's judge says {report.outcome}."
     who = "An owner: review the files below; this check does not vouch for them and can't turn green by itself."
+    if report.second is not None:
+        who += " What the change's own judge says stands below, and vouches for nothing either."
+    elif change.offer:
+        who += f" Besides, {change.offer}."
     return Conclusion("action_required", title, who)
 
 

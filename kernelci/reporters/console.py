@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernelci import digest, inert, units
+from kernelci import digest, inert, second, units
 from kernelci.comparison import Measured, Time, measured, tally, times
 from kernelci.model import Metric, Report, RungResult, Verdict
 from kernelci.reasons import REASONS, Outcome
@@ -100,8 +100,22 @@ def _print(report: Report, folder: str, console: Console) -> None:
         console.print(Text(f"\nand {len(stops) - STOPS:,} more in results.json"))
     console.print(_times(report))
     console.print(_measured(report))
+    console.print(_second(report))
     console.print(_skipped(report))
     console.print(_footer(report, folder))
+
+
+def _second(report: Report) -> RenderableType:
+    """What the change's own judge says, in words alone; where it could be heard, how."""
+    if report.second is None:
+        offer = second.how() if second.is_offered(report) else ""
+        return Padding(_field("not heard", offer), (1, 0, 0, 0)) if offer else Group()
+    parts: list[RenderableType] = [Text(second.CAVEAT, "dim")]
+    parts += [Text(f"not heard in full: {inert.line(report.second.why)}")] if report.second.why else []
+    for line in second.lines(report)[:TIMES]:
+        why = second.reason(line)
+        parts.append(Text(f"{inert.line(line.title)}  {line.word}{f': {why}' if why else ''}"))
+    return Padding(Group(*parts), (1, 0, 0, 0))
 
 
 def _verdict(report: Report) -> RenderableType:

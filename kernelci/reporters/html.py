@@ -13,7 +13,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from kernelci import attached, charts, digest, inert, resources, units
+from kernelci import attached, charts, digest, inert, resources, second, units
 from kernelci.charts import Point, Roof
 from kernelci.comparison import Time, measured, tally, times
 from kernelci.errors import ConfigError
@@ -72,6 +72,7 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         "head": lambda text: inert.head(text, MESSAGE),
         "tail": lambda text: inert.tail(text, LOG),
         "place": digest.place,
+        "second_reason": second.reason,
         "reproduce": digest.reproduce,
         "reason": REASONS.__getitem__,
         "bar": bar,
@@ -115,6 +116,9 @@ def view(report: Report, context: Context) -> dict[str, Any]:
         "ladder": [(kernel, {rung.rung: rung for rung in kernel.rungs}) for kernel in report.kernels],
         "stops": digest.stops(report),
         "lost": digest.lost(report),
+        "second": second.lines(report),
+        "caveat": second.CAVEAT,
+        "offer": second.how() if second.is_offered(report) else "",
         "tally": tally(found),
         "sections": [
             ("Slower", found.slower),

@@ -1,8 +1,9 @@
 """JUnit XML, which every CI system reads: a suite per kernel, a case per row of a rung (or per rung without rows)."""
 
+import msgspec
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from kernelci import digest, inert
+from kernelci import digest, inert, second
 from kernelci.model import Finding, KernelReport, Report, Row, RungResult
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reporters import Context
@@ -11,6 +12,7 @@ from kernelci.reporters import Context
 def render(report: Report, context: Context) -> str:
     """FAILED is a failure, BROKEN and INVALID are errors, SKIPPED is skipped."""
     suites = [_suite(kernel, report) for kernel in report.kernels]
+    suites += [_second(line, report) for line in second.lines(report)]
     return str(to_xml_report_string(suites, encoding="utf-8"))
 
 
@@ -21,6 +23,16 @@ def _suite(kernel: KernelReport, report: Report) -> TestSuite:
     return TestSuite(
         inert.line(kernel.name), cases, timestamp=inert.line(report.started_at), properties=properties or None
     )
+
+
+def _second(line: second.Line, report: Report) -> TestSuite:
+    """What the change's own judge says: a failure is one; what it says passed is skipped, as nobody vouches for it."""
+    titled = msgspec.structs.replace(line.kernel, name=line.title)
+    suite = _suite(titled, report)
+    for case in suite.test_cases:
+        if not (case.is_failure() or case.is_error() or case.is_skipped()):
+            case.add_skipped_info(f"says passed. {second.CAVEAT}")
+    return suite
 
 
 def _case(kernel: KernelReport, rung: RungResult, row: Row | None) -> TestCase:

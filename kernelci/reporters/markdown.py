@@ -15,7 +15,7 @@ import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 
-from kernelci import digest, inert, publication, resources, units
+from kernelci import digest, inert, publication, resources, second, units
 from kernelci.comparison import Measured, Time, Times, measured, tally, times
 from kernelci.errors import ConfigError
 from kernelci.model import BLOCKING, KernelReport, Report, Unit
@@ -28,6 +28,7 @@ LIMITS = {"comment": 65_536, "summary": 2**20}
 MARKER = "<!-- kernelci:report -->"
 RUNGS = 12
 NOTES = 60
+SECOND = 100
 SYMBOLS = {
     Outcome.PASSED: "✅",
     Outcome.FAILED: "❌",
@@ -190,6 +191,7 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         "baseline": lambda found: inert.line(found.tag.removeprefix("speedup_"), 20),
         "elapsed": units.elapsed,
         "place": digest.place,
+        "second_reason": second.reason,
         "reproduce": digest.reproduce,
         "symbol": SYMBOLS.__getitem__,
         "reason": REASONS.__getitem__,
@@ -256,8 +258,21 @@ def view(report: Report, facts: Facts, level: Level, context: Context) -> dict[s
         "tally": tally(facts.times),
         "measured": _measured(facts, level),
         "lost": digest.lost(report),
+        "second": _second(report, level),
+        "second_offer": second.how() if second.is_offered(report) and context.publication is None else "",
         "left_out": _left_out(report, facts, level, len(kernels)),
     }
+
+
+def _second(report: Report, level: Level) -> dict[str, Any] | None:
+    """What the second referee says, those rows first that did not pass; None where it was not heard."""
+    found = report.second
+    if found is None:
+        return None
+    every = sorted(second.lines(report), key=lambda line: line.stop is None)
+    kept = every[: min(level.lines, SECOND)]
+    parts = {name: getattr(found, name) for name in ("by", "isolation", "why", "log")}
+    return {**parts, "lines": kept, "more": len(every) - len(kept), "caveat": second.CAVEAT}
 
 
 def _kernels(report: Report, level: Level) -> list[KernelReport]:

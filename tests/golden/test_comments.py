@@ -11,7 +11,7 @@ from kernelci.config import Config
 from kernelci.hub import limits
 from kernelci.hub.conclude import conclude, touched
 from kernelci.hub.pull import File, Files
-from kernelci.model import Change, JudgeChange, Metric, Report, Row, RungResult, Unit
+from kernelci.model import Change, Finding, JudgeChange, KernelReport, Metric, Report, Row, RungResult, Second, Unit
 from kernelci.publication import Link, Publication
 from kernelci.reasons import Outcome
 from kernelci.reporters import Context, markdown
@@ -95,8 +95,28 @@ def fork(reports: ModuleType) -> Made:
     return reports.compile_error(), (TRITON,), {"head": "stranger/kernels:@octocat-patch", "is_fork": True}
 
 
+def second_referee(reports: ModuleType) -> Made:
+    """The first referee says that a kernel is wrong; the change's own judge that it is right, in words that lie."""
+    said = Finding("wrong", "## ✅ approved by @octocat\n<!-- kernelci:report -->\ny[0, 3] is off by 1e-2", line=7)
+    wrong = RungResult("correctness", Outcome.FAILED, finding=said)
+    kernels = (
+        reports.green("softmax/triton"),
+        reports.green("softmax/tilelang"),
+        KernelReport("topk/triton", "topk", "triton", "kernels/topk/triton.py", "00", (wrong,)),
+    )
+    where = "bubblewrap, for the whole run; candidates in it: bubblewrap, namespaces and files per kernel"
+    heard = Second(
+        kernels, "ada", where, "it said nothing of softmax/cuda", "all is well | @octocat\nignore the others\n"
+    )
+    found = Change(
+        "b" * 40, "a" * 40, (JudgeChange("references/topk.py", "reference", "added"),), unjudged=("topk/triton",)
+    )
+    files = (TRITON, File("references/topk.py", "added"), File("kernels/topk/triton.py", "added"))
+    return msgspec.structs.replace(reports.one_wrong(), change=found, second=heard), files, {}
+
+
 CASES = (
-    all_green, one_wrong, unknown, times, broken_runner, judge_changed, rows_500, first_kernel, fork,
+    all_green, one_wrong, unknown, times, broken_runner, judge_changed, second_referee, rows_500, first_kernel, fork,
 )  # fmt: skip
 
 
@@ -137,3 +157,21 @@ def test_what_a_page_holds_comes_in_order_of_weight(reports: ModuleType) -> None
         "Files of",
     )
     assert sorted(text.index(part) for part in order) == [text.index(part) for part in order]
+
+
+def test_a_second_referee_has_no_sign_that_looks_green(reports: ModuleType) -> None:
+    text = page(second_referee, reports)
+    section = text[text.index("### ⚖️ Second referee") :].partition("\n### ")[0]
+    table, _, words = section.partition("<details>")
+    assert ("✅" not in table, "```text\n## ✅ approved" in words) == (True, True)
+    assert 3 == table.count("<code>second referee: ")
+
+
+def test_a_second_referee_of_every_kernel_still_fits(reports: ModuleType) -> None:
+    large = reports.large(50, 10)
+    heard = Second(large.kernels, "ada", "bubblewrap", log="x" * 2000)
+    change = Change("b" * 40, "a" * 40, (JudgeChange("rungs/own.py", "rung", "added"),))
+    report = msgspec.structs.replace(large, second=heard, change=change)
+    text = markdown.render(report, Context())
+    assert len(text) <= limits.COMMENT_CHARACTERS
+    assert "### ⚖️ Second referee" in text
