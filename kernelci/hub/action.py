@@ -13,17 +13,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from kernelci import reporters, results
 from kernelci.errors import ConfigError, KernelciError, RunnerBroken, Superseded
-from kernelci.hub import DUMPS, PART, REPORT, artifact_name
-from kernelci.hub.climbing import climb, climb_change
+from kernelci.hub import DUMPS, PART, REPORT, allowance, artifact_name, event
+from kernelci.hub.climbing import climb, climb_change, hear_change
 from kernelci.hub.merge import merge
 from kernelci.hub.request import Request
 from kernelci.model import Report
 
-MODES = ("compile", "run", "merge", "report", "answer")
+MODES = ("compile", "run", "allow", "second", "merge", "report", "answer")
 _POSTING = {"report": "publish", "answer": "answer"}  # verbs that hold a token, and run no code of a change
 MIB = 2**20
 _PREFIX = "KERNELCI_ACTION_"
@@ -106,10 +107,29 @@ def act(inputs: Inputs) -> Report:
         only=inputs.kernels,
         seed=inputs.seed,
     )
+    if inputs.mode == "second":
+        by = allowance.of_event(event.load(), inputs.head).sender.login
+        return hear_change(msgspec.structs.replace(request, by=by))
     if inputs.base:
         return climb_change(request)
     climb(inputs.root, request, inputs.kernels)
     return results.read(inputs.out)
+
+
+def allow(inputs: Inputs, environ: Mapping[str, str]) -> bool:
+    """Whether the label of the event allows the change's own judge to be heard; nothing of the change is read."""
+    from kernelci.hub import base
+    from kernelci.hub.client import connect
+
+    found = allowance.of_event(event.load(environ), inputs.head)
+    client = connect(found.repository.full_name, environ)
+    prefix = "" if inputs.root == Path() else f"{inputs.root}/"
+    try:
+        allowance.check_owner(client, base.options(client, found.pull_request.base.sha, prefix), found.sender.login)
+    except allowance.NotAllowed as why:
+        print(f"::notice title=kernelci::{_one_line(str(why)).replace('%', '%25')}")
+        return False
+    return True
 
 
 def newest_parts(folder: Path) -> list[Path]:
@@ -188,12 +208,15 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
     if verb := _POSTING.get(inputs.mode):
         code = subprocess.run([sys.executable, "-P", "-s", "-m", "kernelci", verb], check=False).returncode
         return 0 if code == Superseded.exit_code else code  # a newer run posts; nobody has to look at this job
+    if inputs.mode == "allow":
+        _output(environ, {"allowed": str(allow(inputs, environ)).lower()})
+        return 0
     report, code = None, RunnerBroken.exit_code
     os.environ |= {"TERM": "dumb", "NO_COLOR": "1"}  # a job's log shows no table that moves
     try:
         with silenced():
             report = act(inputs)
-        code = exit_code(report)
+        code = 0 if inputs.mode == "second" else exit_code(report)  # what it says is no reason to fail, or to pass
         show(report, inputs, environ)
         if left_out := pack(inputs):
             print(f"::notice title=dumps left out::{len(left_out)} files beyond {inputs.max_dump_bytes // MIB} MiB")
@@ -201,10 +224,14 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
         code = error.exit_code
         print(error.rendered(), file=sys.stderr)
         print(f"::error title=kernelci::{_one_line(error.message).replace('%', '%25')}")
+    _output(environ, outputs(inputs, code, report))
+    return 0
+
+
+def _output(environ: Mapping[str, str], values: Mapping[str, str]) -> None:
     if path := environ.get("GITHUB_OUTPUT"):
         with Path(path).open("a", encoding="utf-8") as file:
-            file.writelines(f"{name}={_one_line(value)}\n" for name, value in outputs(inputs, code, report).items())
-    return 0
+            file.writelines(f"{name}={_one_line(value)}\n" for name, value in values.items())
 
 
 def exit_code(report: Report) -> int:

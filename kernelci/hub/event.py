@@ -24,6 +24,12 @@ class Repository(Struct, frozen=True):
     full_name: FullName
 
 
+class Actor(Struct, frozen=True):
+    """Who set something off."""
+
+    login: str
+
+
 class Run(Struct, frozen=True):
     """A run of a workflow."""
 
@@ -36,6 +42,9 @@ class Run(Struct, frozen=True):
     head_branch: str | None
     html_url: str
     head_repository: Repository | None
+    actor: Actor | None = None
+    """Who set it off at first; somebody else may have repeated it."""
+    created_at: str = ""
 
 
 class RunEvent(Struct, frozen=True):

@@ -20,11 +20,14 @@ from kernelci.second import Confined
 
 # Beyond the run's own deadline: what starting and ending it may take.
 GRACE_S = 300.0
+NOTHING = "the change brings no judge that a kernel is judged by: no reference, rung or configuration of its own"
 
 
 def heard(repository: Repository, judged: judge.Judged, request: Request, folder: Path) -> Second:
     """What the head's own judge says of the kernels that it is concerned with; never fails. `folder` is empty."""
     kernels = [kernel for kernel in judged.concerned if not request.only or kernel.name in request.only]
+    if not kernels:
+        return Second(by=request.by, why=NOTHING)
     asked = tuple(_asked(kernel, judged.root) for kernel in kernels)
     try:
         found, said = _run(repository, judged, request, folder, [kernel.name for kernel in kernels])

@@ -2,7 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,10 +33,12 @@ def merge(folders: Sequence[Path], out: Path, expected: int = 0, incomplete: str
 
     Raises ConfigError for shards that don't belong together, and RunnerBroken where some are missing.
     """
-    if expected and len(folders) < expected:
-        raise RunnerBroken(f"{len(folders)} of {expected} shards left a report", hint="see the jobs of the others")
-    reports = [results.read(folder) for folder in folders]
-    merged = marked(merged_report(reports, [str(folder) for folder in folders]), incomplete)
+    found = {str(folder): results.read(folder) for folder in folders}
+    first = {name: report for name, report in found.items() if not _is_second(report)}
+    if expected and len(first) < expected:
+        raise RunnerBroken(f"{len(first)} of {expected} shards left a report", hint="see the jobs of the others")
+    merged = marked(merged_report(list(first.values()), list(first)), incomplete)
+    merged = with_second(merged, [report for report in found.values() if report.second is not None])
     out.mkdir(parents=True, exist_ok=True)
     for folder in folders:
         _copy_dumps(folder, out)
@@ -61,6 +63,24 @@ def merged_report(reports: Sequence[Report], names: Sequence[str]) -> Report:
     )
 
 
+def _is_second(report: Report) -> bool:
+    """Whether it comes from a job that only heard the second referee: another machine, another seed."""
+    return report.second is not None and not report.kernels
+
+
+def with_second(report: Report, heard: Sequence[Report]) -> Report:
+    """The report with what second referees said of the same change. Raises ConfigError for another change's."""
+    seconds = [each.second for each in heard if each.second is not None]
+    if not seconds:
+        return report
+    for each in heard:
+        _refuse_mixture(report, "the shards", each, "the second referee's", ("the base", "the head"))
+    kernels = sorted((kernel for each in seconds for kernel in each.kernels), key=lambda kernel: kernel.name)
+    _refuse_twins(kernels)
+    why = "; ".join(dict.fromkeys(each.why for each in seconds if each.why))[:2000]
+    return msgspec.structs.replace(report, second=msgspec.structs.replace(seconds[0], kernels=tuple(kernels), why=why))
+
+
 def marked(report: Report, incomplete: str) -> Report:
     """The report with what its run left undone, if that is anything."""
     if not incomplete or report.change is None:
@@ -69,8 +89,11 @@ def marked(report: Report, incomplete: str) -> Report:
     return msgspec.structs.replace(report, change=change)
 
 
-def _refuse_mixture(first: Report, first_name: str, other: Report, name: str) -> None:
-    for what, of in _SAME.items():
+def _refuse_mixture(
+    first: Report, first_name: str, other: Report, name: str, facts: Iterable[str] = tuple(_SAME)
+) -> None:
+    for what in facts:
+        of = _SAME[what]
         if of(first) != of(other):
             raise ConfigError(
                 f"{what} differs: {of(first)!s:.200} in {first_name}, {of(other)!s:.200} in {name}",
