@@ -17,6 +17,7 @@ from kernelci.reasons import REASONS, Outcome
 
 SCHEMA_VERSION = 1
 LOG_LINES = 40
+NOTES = 5
 State = Literal["waiting", "running", "reported", "no-report", "closed"]
 
 
@@ -36,6 +37,8 @@ class Failure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     log: Text = ""
     reproduce: Text = ""
     failing_rows: int = 0
+    notes: tuple[Text, ...] = ()
+    """What is said of that case besides: how its machine code differs from the base's, the likeliest cause first."""
 
 
 class Kernel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -152,6 +155,7 @@ def _failure(rung: RungResult) -> Failure:
     return Failure(
         rung.rung, finding.reason, reason.title, finding.message, reason.next_step, where.case, where.target,
         where.draw, finding.file, finding.line, _tail(finding), digest.reproduce(finding), len(bad),
+        where.notes[:NOTES],
     )  # fmt: skip
 
 
