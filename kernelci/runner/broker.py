@@ -9,14 +9,16 @@ import socket
 import time
 from collections import deque
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from kernelci.errors import HubError, KernelciError, RunnerBroken
 from kernelci.runner import wire
-from kernelci.runner.registrar import Registrar
 from kernelci.runner.say import say
+
+if TYPE_CHECKING:  # the host asks, and never loads what talks to GitHub
+    from kernelci.runner.registrar import Registrar
 
 PREFIX = "kernelci-"
 REQUIRED = frozenset({"self-hosted", "ephemeral"})
@@ -47,7 +49,7 @@ class Answer(Struct, frozen=True, forbid_unknown_fields=True):
 class Broker:
     """Answers the user with the number `serves`, one question after the other."""
 
-    def __init__(self, registrar: Registrar, path: Path, serves: int, per_hour: int = PER_HOUR) -> None:
+    def __init__(self, registrar: "Registrar", path: Path, serves: int, per_hour: int = PER_HOUR) -> None:
         self._registrar, self._serves = registrar, serves
         self._times: deque[float] = deque(maxlen=per_hour)
         self._server = wire.listen(path)

@@ -4,6 +4,7 @@ A host that fails several times in a row, or whose GPU is sick, stands still unt
 away is nobody's failure: the host waits.
 """
 
+import fcntl
 import os
 import re
 import secrets
@@ -11,8 +12,10 @@ import shutil
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -53,7 +56,10 @@ class Host:
         self._state.chmod(0o711)
         self.records = Records(self._records_folder())
         self._stop = threading.Event()
-        self._keep = Keep(users.find(options.user), (self._state, Path(options.installation).absolute()))
+        self._lock = self._locked()
+        group = f"kernelci-job-{zlib.crc32(str(self._state).encode()):08x}"
+        seen = (self._state, Path(options.installation).absolute())
+        self._keep = Keep(users.find(options.user), seen, group)
         self._caches = Caches(self._state, self._keep.user, options.pull_caches)
         self._door = Door(self._state)
         self._now = Now("checking", stamp(), threading.get_native_id(), weaknesses=self._keep.weaknesses)
@@ -68,6 +74,15 @@ class Host:
         folder = self._state / "records"
         folder.mkdir(exist_ok=True)
         return folder
+
+    def _locked(self) -> IO[bytes]:
+        """Hold the state's folder until this process ends. Raises ConfigError where another one does."""
+        lock = (self._state / "lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(f"another loop uses {self._state}", hint="kernelci runner status") from None
+        return lock
 
     def stop(self) -> None:
         """End the job that runs, clean up, and return from `run`."""

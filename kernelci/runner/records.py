@@ -78,7 +78,7 @@ class Records:
 
     def quarantine(self, quarantine: Quarantine) -> None:
         """No more jobs until somebody releases the host."""
-        self._write(self._quarantine, msgspec.json.encode(quarantine))
+        self._write(self._quarantine, msgspec.json.encode(quarantine), last=True)
 
     def quarantined(self) -> Quarantine | None:
         """Why the host takes no jobs; None if it does. A file that can't be read counts."""
@@ -105,13 +105,15 @@ class Records:
             return []
 
     @staticmethod
-    def _write(path: Path, data: bytes) -> None:
+    def _write(path: Path, data: bytes, last: bool = False) -> None:
+        """Replace a file. `last`: it must outlive a power cut."""
         partial = path.with_name(f".{path.name}")
         try:
             with partial.open("wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                if last:
+                    file.flush()
+                    os.fsync(file.fileno())
             partial.chmod(0o644)
             partial.replace(path)
         except OSError as error:
