@@ -7,14 +7,14 @@ run that the label set off, which belongs to the same person and began right aft
 
 import datetime
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from kernelci.config import Config
 from kernelci.errors import EventError
 from kernelci.hub import event
-from kernelci.hub.event import Id, Repository, Run, Sha
+from kernelci.hub.event import Actor, Id, Repository, Run, Sha
 from kernelci.second import LABEL
 
 if TYPE_CHECKING:  # the job that runs kernels needs no client of GitHub
@@ -24,17 +24,10 @@ PROMPT_S = 600.0
 SKEW_S = 5.0
 EVENTS = 3_000  # of a pull request that are looked at
 OWNERS = ("admin", "maintain")
-Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,100}(\[bot\])?$")]
 
 
 class NotAllowed(Exception):
     """Nobody has allowed it for this commit; the text says why."""
-
-
-class User(Struct, frozen=True):
-    """Somebody."""
-
-    login: Login
 
 
 class Label(Struct, frozen=True):
@@ -62,7 +55,7 @@ class LabelEvent(Struct, frozen=True):
 
     action: str
     label: Label
-    sender: User
+    sender: Actor
     pull_request: Labelled
     repository: Repository
 
@@ -72,7 +65,7 @@ class Happened(Struct, frozen=True):
 
     event: str
     created_at: str
-    actor: User | None = None
+    actor: Actor | None = None
     label: Label | None = None
 
 

@@ -31,6 +31,7 @@ OPERATIONS = {
     f"{R}/issues": ("get", "post"),
     f"{R}/issues/{{issue_number}}": ("patch",),
     f"{R}/issues/{{issue_number}}/comments": ("get", "post"),
+    f"{R}/issues/{{issue_number}}/events": ("get",),
     f"{R}/issues/comments/{{comment_id}}": ("patch",),
     f"{R}/issues/comments/{{comment_id}}/reactions": ("post",),
     f"{R}/commits/{{ref}}/check-runs": ("get",),

@@ -73,6 +73,7 @@ class GitHub:
         self.archives: dict[int, bytes] = {}
         self.comments: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.statuses: list[dict[str, Any]] = []
         self.contents: dict[str, bytes] = {}
@@ -146,6 +147,11 @@ class GitHub:
         number = self.number()
         self.comments.append({"id": number, "pull": pull, "body": body, "login": login})
         return number
+
+    def label(self, name: str, who: str, when: str, *, event: str = "labeled", pull: int = 7) -> None:
+        """A label that somebody sets on a pull request, or takes off (`unlabeled`)."""
+        found = {"id": self.number(), "event": event, "created_at": when, "label": name, "actor": who, "pull": pull}
+        self.events.append(found)
 
     def fail(self, method: str, path: str, status: int, message: str = "Server Error", **more: Any) -> None:
         """Answer the next matching requests with a failure."""

@@ -1,4 +1,4 @@
-"""Issues of the stand-in: listed by label and state, created, changed."""
+"""Issues of the stand-in: listed by label and state, created, changed; and what labels a pull request got when."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 SHAPE: dict[str, Any] = json.loads((Path(__file__).parent / "shape_issue.json").read_text(encoding="utf-8"))
+EVENT: dict[str, Any] = json.loads((Path(__file__).parent / "shape_event.json").read_text(encoding="utf-8"))
 LONGEST = 65_536
 
 
@@ -42,7 +43,16 @@ def add_to(standin: ModuleType) -> None:
         found.update(body)
         return shown(hub, found)
 
+    def events(hub: Any, query: dict[str, str], body: Any, number: str) -> Any:
+        mine = [each for each in hub.events if each["pull"] == int(number)]
+        return standin.page([shown_event(hub, each) for each in mine], query)
+
+    def shown_event(hub: Any, each: dict[str, Any]) -> Any:
+        plain = {key: each[key] for key in ("id", "event", "created_at")}
+        return standin.overlaid(EVENT, {**plain, "actor": hub.user(each["actor"]), "label": {"name": each["label"]}})
+
     standin.ROUTES[:0] = [
+        ("GET", r"REPO/issues/(\d+)/events", events),
         ("GET", "REPO/issues", listed),
         ("POST", "REPO/issues", create),
         ("PATCH", r"REPO/issues/(\d+)", edit),

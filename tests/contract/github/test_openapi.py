@@ -74,6 +74,23 @@ def test_publish(proxied, standin, post, reports) -> None:
     assert 1 == len(hub.checks[0]["annotations"])
 
 
+def test_publish_asks_who_set_the_label_of_a_second_referee(proxied, standin, post, reports) -> None:
+    import msgspec
+
+    from kernelci.model import Second
+
+    hub, url = proxied
+    hub.permissions["ada"] = "maintain"
+    hub.label("kernelci:judge", "ada", "2026-11-30T10:00:08Z")
+    hub.label("kernelci:gpu", "bob", "2026-11-30T10:00:09Z", event="unlabeled")
+    event = run(hub, standin, msgspec.structs.replace(reports.one_wrong(), second=Second(by="x")))
+    event["workflow_run"] |= {"actor": hub.user("ada"), "created_at": "2026-11-30T10:00:10Z"}
+
+    post(event, url=url)
+
+    assert "Allowed by <code>ada</code>" in hub.comments[0]["body"]
+
+
 def test_publish_updates_and_supersedes(proxied, standin, post, reports) -> None:
     hub, url = proxied
     hub.login = "kernel-bot"
