@@ -3,8 +3,8 @@
 With --write the tables go into docs/measurements.md. BLOCKS.json holds recorded blocks, times in ns:
 {"rows": [{"row": name, "aa": [[base, base], …], "slower": {"0.01": [[base, head], …], …}}], "where": "NVIDIA H200"}.
 From these whole pull requests of 60 rows are drawn, block by block with replacement, and judged as a run judges them:
-planned looks, q-values over all rows, floors. In the first series of pull requests nothing is slower; in one more for
-each recorded slowdown one row in ten is.
+planned looks, q-values over all rows, floors, and a second contest of what differs. In the first series of pull
+requests nothing is slower; in one more for each recorded slowdown one row in ten is.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from kernelci import stats
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measurements.md"
 BEGIN, END = "<!-- verdicts_power -->", "<!-- end of verdicts_power -->"
-ROWS, FLOOR, CONTROL = 60, 0.005, 12
+ROWS, FLOOR = 60, 0.005
+CONTROL = stats.LOOKS.at[0]  # blocks of the A/A series: it runs beside the first contest
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
@@ -81,6 +82,9 @@ def experiment(recording: Recording, slowdown: float, prs: int, seed: int, rows:
     moved[:, : rows // 10] = slowdown > 0
     series, control = _drawn(recording, slowdown, which, moved, draw)
     said, blocks = judged(series, control)
+    again, _ = _drawn(recording, slowdown, which, moved, draw)
+    blocks = blocks + np.where(np.abs(said) == 1, stats.AGAIN, 0)
+    said = confirmed(said, again[..., : stats.AGAIN], control)
     quiet = ~moved
     wrong = ((said != 0) & (said != 2) & quiet) | ((said == -1) & moved)
     found, same = (float((said[moved] == word).mean()) if slowdown else 0.0 for word in (1, 2))
@@ -122,6 +126,14 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
         used = np.where(still & (now_said != 0), blocks, used)
         said = np.where(still, now_said, said)
     return said, used
+
+
+def confirmed(said: NDArray[np.int64], again: Array, control: Array) -> NDArray[np.int64]:
+    """What stays of these verdicts after a second contest of what is SLOWER or FASTER; as `stats.shows`."""
+    effect, low, high, _ = stats.effects(again, aa=control)
+    slower, faster = (low > 0) & (effect > FLOOR), (high < 0) & (effect < -FLOOR)
+    found: NDArray[np.int64] = np.where(((said == 1) & ~slower) | ((said == -1) & ~faster), 0, said)
+    return found
 
 
 def q_values(p: Array) -> Array:
@@ -174,7 +186,8 @@ def text(recording: Recording, found: str, name: str) -> str:
         f"{BEGIN}\n## How sure the verdicts are\n\n{datetime.date.today()}, {recording.where or 'recorded blocks'}, "
         f"`python benchmarks/verdicts_power.py {name} --write`: pull requests of {ROWS} rows resampled from "
         f"{len(recording.rows)} recorded rows\n(at least {blocks} A/A blocks each), judged at "
-        f"{', '.join(map(str, stats.LOOKS.at))} blocks, practical floor {FLOOR:.1%}.\n\n{found}\n{END}\n"
+        f"{', '.join(map(str, stats.LOOKS.at))} blocks, practical floor {FLOOR:.1%}, A/A series of {CONTROL} blocks, "
+        f"a second contest of {stats.AGAIN} blocks for what is SLOWER or FASTER.\n\n{found}\n{END}\n"
     )
 
 

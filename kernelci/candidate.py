@@ -205,7 +205,7 @@ class LoadedKernel:
             series, answer = make_ready(message, calls, self.device, self._results(message, calls))
         if series is not None:
             self._series[message.number] = series
-        return msgspec.structs.replace(answer, config=tuning.chosen)
+        return msgspec.structs.replace(answer, config=tuning.chosen, choice=tuning.said[:400])
 
     def _results(self, message: Series, calls: list[Bound]) -> Any:
         """What keeps the results of an entry that returns them, where a workspace can serve them; else None."""

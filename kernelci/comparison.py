@@ -1,8 +1,9 @@
 """Times of head against base: each row's verdict, over the whole report, and what the gate makes of it. Pure.
 
 A row compares where it has the metric `delta` (a fraction, head over base less one, with its interval). Beside it may
-stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `time_base`, `time_head`, `roofline_base`, `roofline_head`; the
-same tags with `_end_to_end` compare the call with its host side. A row without `p` keeps the verdict that it has.
+stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `cycles`, `again`, `time_base`, `time_head`, `roofline_base`,
+`roofline_head`; the same tags with `_end_to_end` compare the call with its host side. A row without `p` keeps the
+verdict that it has; one with `p_end_to_end` alone has the base's machine code, and its call is compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ from kernelci.model import (
     worst,
 )
 from kernelci.reasons import Outcome
-from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide, least
+from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide, least, shows
 
 SLOWER = "slower"
 _KINDS = ("", "_end_to_end")
@@ -142,12 +143,14 @@ def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
 
 def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, looks: Looks, base: str) -> Row:
     found = _by_tag(row)
-    verdicts, messages = [], []
+    verdicts, messages, doubts = [] if "" in q_values else [Verdict.SAME], [], list[str]()
     for kind, q in q_values.items():
         practical = rule.end_to_end_floor if kind else rule.floor
         noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
         effect = _effect(found, kind)
-        verdicts.append(decide(effect, q, practical, looks, noise))
+        verdict, doubt = _decided(found, kind, decide(effect, q, practical, looks, noise), practical)
+        verdicts.append(verdict)
+        doubts += doubt
         floor = least(practical, noise)
         found |= {
             f"q{kind}": Metric(f"q{kind}", min(q, 1.0), Unit.FRACTION, "q", "false discovery rate over the report"),
@@ -163,17 +166,38 @@ def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, look
         outcome=Outcome.FAILED if stops else Outcome.PASSED,
         finding=Finding(SLOWER, "\n".join(messages), reproduce=_again(kernel, row.case, base)) if stops else None,
         metrics=tuple(found.values()),
-        notes=tuple(dict.fromkeys((*row.notes, *notes))),
+        notes=tuple(dict.fromkeys((*doubts, *row.notes, *notes))),
         verdict=verdict,
     )
 
 
-def _effect(found: dict[str, Metric], kind: str) -> Effect:
-    delta, blocks = found[f"delta{kind}"], found.get(f"blocks{kind}") or found.get("blocks")
+def _decided(found: dict[str, Metric], kind: str, verdict: Verdict, floor: float) -> tuple[Verdict, list[str]]:
+    """A SLOWER or FASTER stands where the cycles, as far as they are known, and a second contest show it too; else it
+    is UNKNOWN, with the reason."""
+    if verdict not in (Verdict.SLOWER, Verdict.FASTER):
+        return verdict, []
+    where, in_cycles, again = "end to end " if kind else "", found.get(f"cycles{kind}"), found.get(f"again{kind}")
+    if in_cycles is not None and not shows(_shown(in_cycles), verdict, floor):
+        doubt = f"in cycles of the SM clock it is {units.change(in_cycles)}: its clock was another"
+    elif again is None:
+        doubt = "it was not measured once again"
+    elif not shows(_shown(again), verdict, floor):
+        doubt = f"measured once again it is {units.change(again)}"
+    else:
+        return verdict, [f"{where}measured once again by fresh processes: {units.change(again)}"]
+    return Verdict.UNKNOWN, [f"{where}{verdict} by {units.change(found[f'delta{kind}'])}, but {doubt}"]
+
+
+def _shown(delta: Metric, p: float = 1.0, blocks: int = 0) -> Effect:
     low = -1.0 if delta.low is None else _number(delta.low)
     high = float("inf") if delta.high is None else _number(delta.high)
+    return Effect(_number(delta.value), low, high, p, blocks)
+
+
+def _effect(found: dict[str, Metric], kind: str) -> Effect:
+    blocks = found.get(f"blocks{kind}") or found.get("blocks")
     count = int(_number(blocks.value)) if blocks is not None else 0
-    return Effect(_number(delta.value), low, high, _chance(found[f"p{kind}"]), count)
+    return _shown(found[f"delta{kind}"], _chance(found[f"p{kind}"]), count)
 
 
 def _message(effect: Effect, floor: float, kind: str) -> str:
@@ -220,7 +244,7 @@ def _time(kernel: KernelReport, row: Row, found: dict[str, Metric], target: str)
     verdict = row.verdict or (judged(delta, get("floor")) if delta else Verdict.UNKNOWN)
     roofline = (get("roofline_base"), get("roofline_head"))
     said = (row.finding.message,) if row.finding is not None and row.finding.reason != SLOWER else row.notes[:3]
-    why = (cause(kernel, row.case, row.target or target, verdict),) if verdict is not Verdict.SAME else ()
+    why = (*_chosen(row), cause(kernel, row.case, row.target or target, verdict)) if verdict is not Verdict.SAME else ()
     return Time(
         kernel.name, row.case, row.target, verdict, delta, get("time_base"), get("time_head"), roofline,
         "; ".join(filter(None, (*why, *said))), get("q"), get("blocks"),
@@ -239,7 +263,13 @@ def cause(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str
     return "; ".join(filter(None, (_of_code(kernel, case, target, verdict), *seen[:1])))
 
 
+def _chosen(row: Row) -> tuple[str, ...]:
+    """Another choice of an autotuner than base's, which goes before what compiled code shows: that is of one choice."""
+    return tuple(f"autotuner: {note.removeprefix(CHOICE)}" for note in row.notes if note.startswith(CHOICE))[:1]
+
+
 EXPLAINS = "explains: "
+CHOICE = "the autotuner chose otherwise: "
 
 
 def _of_code(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str:

@@ -9,6 +9,7 @@ All of it works on series of a few to a few dozen values; numpy and scipy are im
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 TRIM = 0.2
 CONFIDENCE = 0.95
 MIN_BLOCKS = 3
+AGAIN = 8  # blocks of a second contest, of what differs in the first: docs/benchmark.md
 # Median absolute deviation to standard deviation; how much wider than least squares the line of Theil and Sen is; and
 # what share of the degrees of freedom a median deviation leaves (its efficiency is 0.37).
 _MAD_TO_SD, _THEIL_SEN, _MAD_FREEDOM = 1.4826, 1.05, 0.35
@@ -64,10 +66,6 @@ class Looks(Struct, frozen=True):
         if blocks < self.deciding:
             return 0.0
         return self.alpha / sum(look >= self.deciding for look in self.at)
-
-    def following(self, blocks: int) -> int | None:
-        """The blocks of the next look after `blocks`, or None where the budget is spent."""
-        return next((look for look in self.at if look > blocks), None)
 
 
 LOOKS = Looks()
@@ -212,17 +210,28 @@ def least(floor: float, noise: float) -> float:
     return math.hypot(floor, noise)
 
 
-def decide(found: Effect, q: float, floor: float, looks: Looks = LOOKS, noise: float = 0.0) -> Verdict:
+def decide(
+    found: Effect, q: float, floor: float, looks: Looks = LOOKS, noise: float = 0.0, cycles: Effect | None = None
+) -> Verdict:
     """The verdict at a look; UNKNOWN asks for more blocks.
 
     SLOWER and FASTER need a deciding look, an interval without zero, an effect above the `least` of the practical
-    `floor` and the `noise` floor, and a q within the look's limit. SAME needs the whole interval within the practical
-    floor: a noisy machine makes nothing equal.
+    `floor` and the `noise` floor, a q within the look's limit, and `cycles`, where they are known, that show it too.
+    SAME needs the whole interval within the practical floor: a noisy machine makes nothing equal.
     """
     apart = found.low > 0 or found.high < 0
     if apart and q <= looks.limit(found.blocks) and abs(found.effect) > least(floor, noise) and q < 1:
-        return Verdict.SLOWER if found.effect > 0 else Verdict.FASTER
+        verdict = Verdict.SLOWER if found.effect > 0 else Verdict.FASTER
+        return verdict if cycles is None or shows(cycles, verdict, floor) else Verdict.UNKNOWN
     return Verdict.SAME if equivalent(found, floor) else Verdict.UNKNOWN
+
+
+def shows(other: Effect, verdict: Verdict, floor: float) -> bool:
+    """Whether another measurement bears a SLOWER or FASTER out: its interval lies beside zero on that side, and its
+    effect exceeds the practical floor."""
+    if verdict is Verdict.SLOWER:
+        return other.low > 0 and other.effect > floor
+    return verdict is Verdict.FASTER and other.high < 0 and other.effect < -floor
 
 
 def center(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
@@ -240,6 +249,12 @@ def center(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[flo
         below += 1
         tail += math.comb(count, below) * 0.5**count
     return middle, ordered[below], ordered[count - 1 - below]
+
+
+def spread(values: Sequence[float]) -> float:
+    """The standard deviation by the median deviation, which half of the values may disturb; 0 for none."""
+    middle = statistics.median(values) if values else 0.0
+    return _MAD_TO_SD * statistics.median([abs(value - middle) for value in values]) if values else 0.0
 
 
 def line(sizes: Sequence[float], walls: Sequence[float], confidence: float = CONFIDENCE) -> Line:

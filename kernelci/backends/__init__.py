@@ -93,6 +93,8 @@ class Tuning:
     def __init__(self) -> None:
         self.configs = 0
         self.chosen = -1
+        self.said = ""
+        """That configuration in words."""
 
 
 class Builds(list[Build]):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kernelci import footprint, stats
+from kernelci import comparison, footprint, stats
+from kernelci.basing import same_sources
 from kernelci.compiling.builder import call_of, source_of
 from kernelci.errors import Verdict
 from kernelci.footprint import Footprint
@@ -24,7 +25,12 @@ from kernelci.workbench.contest import COPIED
 from kernelci.workbench.duel import Measured
 from kernelci.workbench.workspace import takes
 
-IDENTICAL = "the machine code and its launches are the base's own, byte for byte: the same by inheritance"
+SAME_CODE = (
+    "the machine code and its launches are the base's own, byte for byte: the device side is the same by inheritance"
+)
+IDENTICAL = f"{SAME_CODE}, and so is the call, whose source is the base's too"
+OTHER_HOST = f"{SAME_CODE}; the source around it differs, so the call end to end was compared"
+END_TO_END = "_end_to_end"
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
 
 
@@ -37,11 +43,13 @@ def benchmark(referee: Referee) -> Findings:
     calibration = referee.calibration()
     took = _footprint(referee)
     inherited = took is not None and took.identical and took.same_launches
-    base = None if inherited else referee.base
+    base = None if inherited and _same_sources(referee) else referee.base
     sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
     device, auditor = referee.device.torch_name, referee.auditor()
-    enough, returns = _enough(referee), _returns(referee)
-    means = duel.Means(device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, returns)
+    enough, differs = _enough(referee, inherited), _differs(referee, inherited)
+    means = duel.Means(
+        device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, _returns(referee), differs
+    )
     found = duel.run(means, referee.reference, cases, calibration)
     calibration = replace(calibration, overhead=found.overhead)
     rows = [_row(referee, one, calibration, inherited) for one in found.cases]
@@ -61,8 +69,9 @@ def _footprint(referee: Referee) -> Footprint | None:
 
 def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
     try:
-        row = _measured(referee, one, calibration)
-        return replace(row, verdict=Answer.SAME, notes=(*row.notes, IDENTICAL)) if inherited else row
+        row = _measured(referee, one, calibration, inherited)
+        said = OTHER_HOST if any("base" in block.windows for block in one.blocks) else IDENTICAL
+        return replace(row, verdict=Answer.SAME, notes=(*row.notes, said)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
 
@@ -78,7 +87,7 @@ def _with_baselines(
     return done, [note] if note else []
 
 
-def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
+def _measured(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
     """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
     if one.head_fault is not None:
         raise one.head_fault
@@ -98,8 +107,9 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
         metrics += figures.rooflines(calibration.ceiling_ns(cost, dtype), base, time)
-        metrics += figures.Duel(one.blocks, calibration.overhead).metrics()
-        metrics += figures.Duel(one.blocks, calibration.overhead, end_to_end=True).metrics("_end_to_end")
+        for kind in _kinds(inherited):
+            found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
+            metrics += [*found.metrics(kind, alone=inherited), *found.metrics_again(one.again, kind)]
     elif one.base_fault is not None:
         notes.append(f"no comparison: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
     dropped = sum(bool(block.dropped) for block in one.blocks)
@@ -127,7 +137,17 @@ def _notes(one: Measured, narrowed: bool) -> Iterator[str]:
         yield f"{COPIED}: {course.copied['head']}"[:1000]
     if not narrowed:
         yield "by the referee's clock alone"
+    yield from _choices(one.choices)
     yield from sorted({f"block dropped: {block.dropped}" for block in one.blocks if block.dropped})
+
+
+def _choices(choices: dict[str, str]) -> Iterator[str]:
+    """What each side's autotuner took; another choice than base's is a cause."""
+    base, head = choices.get("base", ""), choices.get("head", "")
+    if head and base and head != base:
+        yield f"{comparison.CHOICE}{base} -> {head}"
+    elif head:
+        yield f"autotuner: {head}"
 
 
 def _returns(referee: Referee) -> bool:
@@ -137,29 +157,52 @@ def _returns(referee: Referee) -> bool:
     return not all(takes(source_of(side.kernel), side.card.entry, outputs) for side in sides)
 
 
-def _floor(referee: Referee, one: Measured) -> float:
-    return Gate.now(referee.config.gate).of(referee.kernel.name, one.case.id).floor
+def _same_sources(referee: Referee) -> bool:
+    return referee.base is not None and same_sources(referee.base.kernel, referee.kernel)
 
 
-def _enough(referee: Referee) -> duel.Enough:
+def _kinds(inherited: bool) -> tuple[str, ...]:
+    """What is compared: the call on the device, and end to end; of the base's own machine code only the latter."""
+    return (END_TO_END,) if inherited else ("", END_TO_END)
+
+
+def _floor(referee: Referee, one: Measured, kind: str) -> float:
+    rule = Gate.now(referee.config.gate).of(referee.kernel.name, one.case.id)
+    return rule.end_to_end_floor if kind else rule.floor
+
+
+def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str) -> Answer:
+    return stats.decide(found.effect(), q, _floor(referee, one, kind), noise=found.noise(), cycles=found.cycles())
+
+
+def _enough(referee: Referee, inherited: bool = False) -> duel.Enough:
     """Whether every row has an answer: no fault, and not UNKNOWN."""
+    kind = _kinds(inherited)[0]
 
     def enough(group: list[Measured], overhead: Overhead) -> bool:
-        duels = [(one, _duel(one, overhead)) for one in group if not one.head_fault and not one.base_fault]
+        duels = [(one, _duel(one, overhead, kind)) for one in group if not one.head_fault and not one.base_fault]
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
-        answers = [
-            stats.decide(found.effect(), q, _floor(referee, one), noise=found.noise())
-            for (one, found), q in zip(known, qs, strict=True)
-        ]
+        answers = [_answer(referee, one, found, q, kind) for (one, found), q in zip(known, qs, strict=True)]
         return Answer.UNKNOWN not in answers
 
     return enough
 
 
-def _duel(one: Measured, overhead: Overhead) -> figures.Duel | None:
+def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:
+    """Whether a row may become SLOWER or FASTER when all q-values are there: no q is smaller than its p."""
+
+    def differs(one: Measured, overhead: Overhead) -> bool:
+        duels = ((kind, _duel(one, overhead, kind)) for kind in _kinds(inherited))
+        answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]
+        return bool({Answer.SLOWER, Answer.FASTER} & set(answers))
+
+    return differs
+
+
+def _duel(one: Measured, overhead: Overhead, kind: str = "") -> figures.Duel | None:
     """The comparison so far; None where it can't be trusted, which more blocks don't change."""
-    found = figures.Duel(one.blocks, overhead)
+    found = figures.Duel(one.blocks, overhead, end_to_end=bool(kind))
     try:
         found.effect()
     except Verdict:

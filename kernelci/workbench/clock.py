@@ -28,6 +28,8 @@ class Window(Struct, frozen=True):
     wall_ns: float
     device_ns: float
     fill_ns: float = 0.0
+    sm_clock_hz: float = 0.0
+    """The SM clock meanwhile, as NVML shows it; 0: not known."""
 
 
 class Overhead(Struct, frozen=True):

@@ -88,6 +88,8 @@ class Contestant:
         self.session = session
         self._block = block
         self._ready: dict[int, tuple[int, int | None]] = {}
+        self.choice = ""  # of its autotuner, in words
+        self.span_s = (0.0, 0.0)  # of its last window, by time.monotonic
 
     def kinds(self, course: Course) -> list[Kind]:
         """The windows that it makes: all in the first of a few blocks, and base against base only full ones."""
@@ -110,6 +112,7 @@ class Contestant:
         if answer.copied:
             course.copied[self.side] = answer.copied
         self._ready[number] = (self.session.life, config)
+        self.choice = " ".join(answer.choice.split())
         return int(answer.config)
 
     def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
@@ -123,7 +126,9 @@ class Contestant:
         began = time.monotonic()
         bank.deal(calls, self.session.spots(number))
         spent.drawing += time.monotonic() - began
+        began = time.monotonic()
         wall, device = self.session.go(number)
+        self.span_s = (began, time.monotonic())
         spent.windows += wall / 1e9
         began = time.monotonic()
         bank.check(calls, self.session.spots(number))
@@ -219,6 +224,7 @@ class Contest:
                 except Verdict as verdict:
                     self.faults[_owner(one.side), index] = verdict
                     return block
+                window = replace(window, sm_clock_hz=watched.clock_hz(*one.span_s))
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
             course.bank.deal()

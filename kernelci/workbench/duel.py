@@ -1,9 +1,10 @@
 """One kernel's cases measured from the first process to the last block: head alone, or base against head.
 
 Order: a scout of the base alone, a scout of the head, then contests of a few blocks each until every row has an answer
-or the budget is spent, and last the base alone once more.
+or the budget is spent, a second contest of the rows that differ, and last the base alone once more.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,10 @@ from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
 PAIR, ALONE = ("base", "head"), ("head",)
-DISTURBED = 0.1
+# Base is slower beside head than alone by more than this: so many spreads of its own blocks, but at least and at most
+# these shares. docs/benchmark.md has what they rest on.
+SPREADS, LEAST_DISTURBED, DISTURBED = 4.0, 0.01, 0.1
+LEAST_SPREAD = 4  # blocks whose spread says something
 
 
 Scouts = Mapping[str, Sequence["timing.Scouted | Verdict"]]
@@ -39,6 +43,10 @@ class Measured(Struct):
     base_fault: Verdict | None = None
     alone: list[Block] = []
     """Base's blocks while no process of head was there."""
+    choices: dict[str, str] = {}
+    """What each side's autotuner took, in words."""
+    again: list[Block] = []
+    """The second contest, of a row that differs in the first."""
     account: Account | None = None
 
 
@@ -52,11 +60,13 @@ class Result(Struct):
 
 
 Enough = Callable[[list[Measured], Overhead], bool]
+Differs = Callable[[Measured, Overhead], bool]
 
 
 class Means(Struct):
     """What a duel is fought with: how candidates of each side start ("head", and perhaps "base"), and a probe; how the
-    GPU is watched; what says, after each contest, whether there are enough blocks; and what audits head."""
+    GPU is watched; what says, after each contest, whether there are enough blocks; what audits head; and which rows
+    are to be measured once again."""
 
     device: str
     sides: Mapping[str, Opener]
@@ -66,6 +76,7 @@ class Means(Struct):
     seed: str
     auditor: Auditor
     returns: bool = False
+    differs: Differs = lambda one, cost: False
 
 
 def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
@@ -104,6 +115,9 @@ def _measured(
     one = Measured(case, None, [])
     one.head_fault = head if isinstance(head, Verdict) else None
     one.base_fault = base if isinstance(base, Verdict) else None
+    one.choices = {
+        name: side.choice for name, side in (("head", head), ("base", base)) if isinstance(side, timing.Scouted)
+    }
     times = [side.ns for side in (head, base) if isinstance(side, timing.Scouted)]
     if one.head_fault is None:
         one.course = timing.course(arena, reference, case, max(times), calibration, seed)
@@ -128,6 +142,7 @@ def _contest(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None
         _alone(means, contest, pairs)
         steady = [one for place, one in enumerate(pairs) if ("base", place) not in contest.faults]
         _fight(means, contest, pairs, PAIR, result)
+        _once_more(means, arena, result, scouts, pairs, probed)
         _check_base(means, contest, pairs, steady, result.overhead)
     single = [one for one in timed if one.head_fault is None and (one.base_fault is not None or one not in pairs)]
     if single:
@@ -143,9 +158,10 @@ def _opened(
     group: Sequence[Measured],
     names: Sequence[str],
     probed: list[Window],
+    name: str = "",
 ) -> Contest:
     courses = [one.course for one in group if one.course]
-    contest = Contest(arena, means.sides, courses, means.seed, means.probe, probed)
+    contest = Contest(arena, means.sides, courses, means.seed + name, means.probe, probed)
     contest.spent, contest.configs = result.spent, _pinned(result.cases, group, names, scouts)
     return contest
 
@@ -158,6 +174,22 @@ def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequenc
         result.overhead = beside(contest.probed, result.overhead)
         if means.enough(group, result.overhead):
             break
+
+
+def _once_more(
+    means: Means, arena: Arena, result: Result, scouts: Scouts, pairs: Sequence[Measured], probed: list[Window]
+) -> None:
+    """Fresh processes for the rows that differ: an accident of one contest is told to nobody."""
+    some = [one for one in pairs if not one.head_fault and not one.base_fault and means.differs(one, result.overhead)]
+    if not some:
+        return
+    contest = _opened(means, arena, result, scouts, some, PAIR, probed, "/again")
+    contest.batch(PAIR, stats.AGAIN, means.watch)
+    for place, one in enumerate(some):
+        one.again = contest.blocks[place]
+        drop(one.again)
+        one.head_fault, one.base_fault = (contest.faults.get((side, place)) for side in ("head", "base"))
+    result.overhead = beside(probed, result.overhead)
 
 
 def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
@@ -236,4 +268,12 @@ def _slower(one: Measured, cost: Overhead) -> float:
     """By how much base is slower beside head than in its slowest block alone, if by more than chance; else 0."""
     beside, alone = per_call(one.blocks, "base", cost.wall), per_call(one.alone, "base", cost.wall)
     share = statistics.median(beside) / max(alone) - 1 if beside and max(alone, default=0.0) > 0 else 0.0
-    return share if share > DISTURBED else 0.0
+    return share if share > disturbed(beside) else 0.0
+
+
+def disturbed(times: Sequence[float]) -> float:
+    """The share by which base may be slower beside head: what its times there vary by, for there is nothing else that
+    they may differ by. Head can widen that, and so gain up to the largest share; few blocks say nothing of it."""
+    if len(times) < LEAST_SPREAD or min(times) <= 0:
+        return DISTURBED
+    return min(DISTURBED, max(LEAST_DISTURBED, SPREADS * stats.spread([math.log(time) for time in times])))

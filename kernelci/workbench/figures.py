@@ -103,6 +103,8 @@ class Duel:
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         judge = overhead.device if self.device else overhead.wall
         self._aa = log_ratios(blocks, base, "base'", judge) if not end_to_end else ()
+        self._judge, self._sides = judge, (base, head)
+        self._cycles = () if end_to_end else cycles(blocks, base, head, judge)
 
     def _effect(self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> stats.Effect:
         aa = log_ratios(blocks, base, "base'", cost) if "." not in base else ()
@@ -126,13 +128,24 @@ class Duel:
         p = device.p if confirmed else max(wall.p, device.p)
         return stats.Effect(device.effect, device.low, device.high, p, device.blocks)
 
+    def cycles(self) -> stats.Effect | None:
+        """The effect in cycles of the SM clock; None where the clock was not seen in half of the blocks."""
+        if self.wall.blocks < stats.MIN_BLOCKS or 2 * len(self._cycles) < self.wall.blocks:
+            return None
+        return stats.effect(self._cycles)
+
+    def again(self, blocks: Sequence[Block]) -> stats.Effect:
+        """The effect that a second contest shows, by the clock that judges and with the first one's A/A series."""
+        return stats.effect(log_ratios(blocks, *self._sides, self._judge), aa=self._aa)
+
     def noise(self) -> float:
         """The noise floor that base against base shows, as a fraction; 0 where it was not measured."""
         found = stats.noise_floor(self._aa, self.wall.blocks)
         return found if math.isfinite(found) else 0.0
 
-    def metrics(self, kind: str = "") -> Iterator[Metric]:
-        """delta, noise, p and blocks; `kind` is "" or "_end_to_end". Verdict, q and floor come with all rows."""
+    def metrics(self, kind: str = "", alone: bool = False) -> Iterator[Metric]:
+        """delta, noise, p, cycles and blocks; `kind` is "" or "_end_to_end", which has blocks only where it stands
+        `alone`. Verdict, q and floor come with all rows."""
         found, noise = self.effect(), self.noise()
         what = "end to end, " if kind else ""
         text = f"{what}head over base, less one"
@@ -142,5 +155,31 @@ class Duel:
         yield Metric(f"noise{kind}", noise, Unit.FRACTION, f"{what}noise floor", text)
         text = "two-sided, of no effect; shown by both clocks"
         yield Metric(f"p{kind}", found.p, Unit.FRACTION, f"{what}p", text)
-        if not kind:
+        if alone or not kind:
             yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")
+        by_cycles = self.cycles()
+        if by_cycles is not None:
+            yield _delta("cycles", "delta, cycles", "head over base, less one, in cycles of the SM clock", by_cycles)
+
+    def metrics_again(self, blocks: Sequence[Block], kind: str = "") -> Iterator[Metric]:
+        """What a second contest shows; nothing where there was none, or too little of it counts."""
+        found = self.again(blocks)
+        if found.blocks >= stats.MIN_BLOCKS:
+            what = "end to end, " if kind else ""
+            yield _delta(f"again{kind}", f"{what}delta, again", f"{what}head over base, less one, once more", found)
+            yield Metric(f"blocks_again{kind}", found.blocks, Unit.COUNT, f"{what}blocks, again", "of that contest")
+
+
+def _delta(tag: str, name: str, text: str, found: stats.Effect) -> Metric:
+    return Metric(tag, number(found.effect), Unit.FRACTION, name, text, number(found.low), number(found.high))
+
+
+def cycles(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> tuple[float, ...]:
+    """ln(head / base) in cycles, of each block that counts and in whose fastest windows the SM clock was seen."""
+    found = []
+    for block in blocks:
+        sides = [min(block.windows.get(side, ()), key=cost, default=None) for side in (base, head)]
+        taken = [cost(one) * one.sm_clock_hz for one in sides if one is not None]
+        if not block.dropped and len(taken) == 2 and min(taken) > 0:
+            found.append(math.log(taken[1] / taken[0]))
+    return tuple(found)

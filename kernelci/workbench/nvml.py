@@ -6,6 +6,7 @@ machine does not tell is None, and nothing is dropped for it.
 
 import statistics
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
@@ -33,6 +34,8 @@ class State(Struct, frozen=True):
     """NVML's clocks event reasons, as bits."""
     foreign: tuple[int, ...] | None = None
     """Processes that compute on this GPU and are none of ours."""
+    at_s: float = 0.0
+    """When it was taken, by time.monotonic."""
 
 
 class Sampled(Struct, frozen=True):
@@ -69,6 +72,12 @@ def summary(states: Sequence[State]) -> Sampled:
         throttle=throttle,
         foreign=tuple(sorted({pid for state in states for pid in state.foreign or ()})),
     )
+
+
+def clock_between(states: Iterable[State], began_s: float, ended_s: float) -> float:
+    """The mean SM clock of the looks within a span of time, Hz; 0 where there is none."""
+    clocks = _known(state.sm_clock_hz for state in states if began_s <= state.at_s <= ended_s)
+    return statistics.fmean(clocks) if clocks else 0.0
 
 
 def why_dropped(sampled: Sampled, normal_clock_hz: float | None) -> str:
@@ -124,6 +133,7 @@ class Device:
             memory_clock_hz=handle.number("nvmlDeviceGetClockInfo", "NVML_CLOCK_MEM", scale=1e6),
             power_w=handle.number("nvmlDeviceGetPowerUsage", scale=1e-3),
             throttle=handle.throttle(),
+            at_s=time.monotonic(),
         )
         return self._with_rest(quick) if whole else quick
 
@@ -136,6 +146,7 @@ class Device:
             temperature_c=self._handle.number("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU"),
             throttle=quick.throttle,
             foreign=foreign(self._handle.pids()),
+            at_s=quick.at_s,
         )
 
 
@@ -165,6 +176,10 @@ class Watch:
             self._states.append(self._device.state())
         self.sampled = summary(self._states)
         return self.sampled
+
+    def clock_hz(self, began_s: float, ended_s: float) -> float:
+        """The SM clock between two moments of time.monotonic, Hz; 0: not seen."""
+        return clock_between(self._states, began_s, ended_s)
 
     def _watch(self) -> None:
         while not self._end.wait(self._period_s):

@@ -236,13 +236,15 @@ class Prepared(Message, frozen=True):
     """A series is ready. `refused`: why it could not be captured; it is then none. `spots`: where results will lie, by
     output; `copied`: why they are copied instead, though there is a workspace.
 
-    `config`: the number of the tuning configuration that the autotuner took, -1 where there is no autotuner.
+    `config`: the number of the tuning configuration that the autotuner took, -1 where there is no autotuner; `choice`:
+    that configuration in words.
     """
 
     refused: Annotated[str, Meta(max_length=4000)] = ""
     config: Annotated[int, Meta(ge=-1, le=10_000)] = -1
     spots: dict[str, Spots] = {}
     copied: Annotated[str, Meta(max_length=1000)] = ""
+    choice: Annotated[str, Meta(max_length=400)] = ""
 
 
 class Finished(Message, frozen=True):
@@ -310,8 +312,6 @@ class Ledger(Message, frozen=True):
     missing: Said = ""
 
 
-ToZygote = Fork | Kill
-FromZygote = Ready | Exited
 class Followed(Message, frozen=True):
     """What CUPTI saw on the host and on the GPU, in order of its beginnings; `dropped`: what of it was not recorded."""
 
@@ -320,6 +320,8 @@ class Followed(Message, frozen=True):
     missing: Said = ""
 
 
+ToZygote = Fork | Kill
+FromZygote = Ready | Exited
 ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Follow | Forget | Turn
 FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger | Followed
 

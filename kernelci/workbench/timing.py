@@ -88,6 +88,8 @@ class Scouted(Struct, frozen=True):
     ns: float
     config: int
     why_eager: str = ""
+    choice: str = ""
+    """That choice in words: a claim."""
 
 
 def scout(
@@ -110,7 +112,8 @@ def _scouted(
         tried = first_windows(one, slots.Bank(reference, case, arena, calls, secrets.token_hex(8)), SCOUT_WINDOWS)
     except Verdict as verdict:
         return verdict
-    return Scouted(min(map(calibration.overhead.closest, tried.windows)), tried.config, tried.course.why_eager)
+    closest = min(map(calibration.overhead.closest, tried.windows))
+    return Scouted(closest, tried.config, tried.course.why_eager, one.choice)
 
 
 class Tried(Struct, frozen=True):

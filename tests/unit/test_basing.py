@@ -1,6 +1,7 @@
 """The base of a comparison: read from a commit, paired by name, and gone without a trace."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -228,3 +229,23 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no folder") as caught:
         basing.in_folder(tmp_path / "nowhere")
     assert "base" == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, True),
+        ({"one.py": CARD + '"""Another docstring."""\n# a comment\none = 1  # and one more\n'}, True),
+        ({"one.py": CARD + "one = 2\n"}, False),
+        ({"one.py": CARD + "def broken(:\n"}, False),
+        ({"one.cu": "// C++ is compared as it is\n"}, False),
+    ],
+    ids=["nothing", "comments", "code", "what does not parse", "another file"],
+)
+def test_whether_sources_do_the_same(root: Path, tmp_path: Path, change: dict[str, str], same: bool) -> None:
+    _write(root, {"kernels/sum/one.py": CARD + "one = 1\n"})
+    other = tmp_path / "other"
+    shutil.copytree(root, other)
+    _write(other, {f"kernels/sum/{name}": text for name, text in change.items()})
+    base, head = (_head(folder).select(("sum/one",))[0] for folder in (root, other))
+    assert same == basing.same_sources(base, head)

@@ -16,14 +16,20 @@ TODAY = datetime.date(2026, 11, 30)
 F = Unit.FRACTION
 
 
+def fraction(tag: str, value: float, half: float) -> Metric:
+    return Metric(tag, value, F, "change", "", value - half, value + half)
+
+
 def compared(delta: float, p: float, half: float = 0.003, case: str = "64x64-fp16", **more: Any) -> Row:
-    """A row as the benchmark rung leaves it: measured, and not judged yet."""
-    kind = more.pop("kind", "")
+    """A row as the benchmark rung leaves it: measured, once again too (`again`, `cycles`), and not judged yet."""
+    kind, again, cycles = more.pop("kind", ""), more.pop("again", delta), more.pop("cycles", None)
+    others = {"again": again, "cycles": cycles}
     metrics = (
         Metric(f"delta{kind}", delta, F, "change", "", delta - half, delta + half),
         Metric(f"p{kind}", p, F, "p"),
         Metric("blocks", more.pop("blocks", 12), Unit.COUNT, "blocks"),
         Metric(f"noise{kind}", more.pop("noise", 0.0), F, "noise"),
+        *(fraction(f"{tag}{kind}", value, half) for tag, value in others.items() if value is not None),
     )
     return Row(Outcome.PASSED, case, metrics=metrics, **more)
 
@@ -98,7 +104,7 @@ def test_a_rule_has_a_floor_of_its_own(reports) -> None:
 def test_a_waiver_lets_slower_pass_and_says_so(reports) -> None:
     waiver = Waiver(kernel="softmax/*", owner="ada", reason="exact now", expires=TODAY)
     found = settled(reports, compared(0.02, 1e-7), waiver=(waiver,))
-    assert ("waived by ada until 2026-11-30: exact now",) == rows(found)[0].notes
+    assert "waived by ada until 2026-11-30: exact now" == rows(found)[0].notes[-1]
     assert (Verdict.SLOWER, 0) == (rows(found)[0].verdict, found.exit_code)
 
 
@@ -126,6 +132,55 @@ def test_settling_twice_is_settling_once(reports) -> None:
     assert once == comparison.settle(once, gate)
 
 
+DOUBTS = [
+    ({"again": 0.001}, "SLOWER by +2.00 % [+1.70, +2.30], but measured once again it is +0.10 % [-0.20, +0.40]"),
+    ({"again": -0.02}, "SLOWER by +2.00 % [+1.70, +2.30], but measured once again it is -2.00 % [-2.30, -1.70]"),
+    ({"again": 0.004}, "SLOWER by +2.00 % [+1.70, +2.30], but measured once again it is +0.40 % [+0.10, +0.70]"),
+    ({"again": None}, "SLOWER by +2.00 % [+1.70, +2.30], but it was not measured once again"),
+    (
+        {"cycles": 0.002},
+        "SLOWER by +2.00 % [+1.70, +2.30], but in cycles of the SM clock it is +0.20 % [-0.10, +0.50]: "
+        "its clock was another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("shown", "said"), DOUBTS)
+def test_what_another_measurement_does_not_show_is_unknown(reports, shown: dict[str, Any], said: str) -> None:
+    found = settled(reports, compared(0.02, 1e-7, **shown))
+    row = rows(found)[0]
+    assert (Verdict.UNKNOWN, Outcome.PASSED, (said,), 0) == (row.verdict, row.outcome, row.notes, found.exit_code)
+
+
+def test_a_faster_that_is_not_there_again_is_unknown(reports) -> None:
+    assert Verdict.UNKNOWN is rows(settled(reports, compared(-0.02, 1e-7, again=0.0)))[0].verdict
+
+
+def test_what_is_shown_again_and_in_cycles_says_so(reports) -> None:
+    row = rows(settled(reports, compared(0.02, 1e-7, again=0.018, cycles=0.021)))[0]
+    said = "measured once again by fresh processes: +1.80 % [+1.50, +2.10]"
+    assert (Verdict.SLOWER, (said,)) == (row.verdict, row.notes)
+
+
+def test_cycles_of_what_is_the_same_do_not_matter(reports) -> None:
+    assert Verdict.SAME is rows(settled(reports, compared(0.001, 0.5, cycles=0.04)))[0].verdict
+
+
+@pytest.mark.parametrize(("delta", "expected"), [(0.12, Verdict.SLOWER), (-0.12, Verdict.SAME), (0.0, Verdict.SAME)])
+def test_the_bases_own_code_can_only_become_slower_to_call(reports, delta: float, expected: Verdict) -> None:
+    row = compared(delta, 1e-7, 0.01, kind="_end_to_end", verdict=Verdict.SAME)
+    once = settled(reports, row)
+    again = comparison.settle(once, Gate(GateOptions(), TODAY))
+    assert (expected, once) == (rows(once)[0].verdict, again)
+
+
+def test_another_choice_of_the_autotuner_is_the_cause(reports) -> None:
+    note = f"{comparison.CHOICE}BLOCK: 64 -> BLOCK: 128"
+    row = msgspec.structs.replace(compared(0.02, 1e-7, notes=(note,)), verdict=Verdict.SLOWER)
+    (found,) = comparison.times(report(reports, row)).slower
+    assert found.cause.startswith("autotuner: BLOCK: 64 -> BLOCK: 128")
+
+
 def test_another_gate_frees_what_the_first_one_stopped(reports) -> None:
     once = settled(reports, compared(0.02, 1e-7))
     again = comparison.settle(once, Gate(GateOptions(blocks=False), TODAY))
@@ -135,7 +190,7 @@ def test_another_gate_frees_what_the_first_one_stopped(reports) -> None:
 def test_a_slower_end_to_end_has_a_floor_of_its_own(reports) -> None:
     cold = compared(-0.02, 1e-7)
     host = compared(0.12, 1e-7, 0.01, kind="_end_to_end")
-    both = msgspec.structs.replace(cold, metrics=(*cold.metrics, *host.metrics[:2], host.metrics[3]))
+    both = msgspec.structs.replace(cold, metrics=(*cold.metrics, *host.metrics[:2], *host.metrics[3:]))
     row = rows(settled(reports, both))[0]
     assert Verdict.SLOWER is row.verdict
     assert row.finding is not None

@@ -229,7 +229,35 @@ def test_decide(found: stats.Effect, q: float, noise: float, expected: Verdict) 
 def test_looks_spend_no_more_than_there_is() -> None:
     looks = stats.Looks((4, 12, 24), 12, 0.001)
     assert (0.0, 0.0005, 0.0005) == tuple(looks.limit(blocks) for blocks in looks.at)
-    assert [12, 24, 24, None] == [looks.following(blocks) for blocks in (4, 12, 13, 24)]
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict", "expected"),
+    [
+        (stats.Effect(0.02, 0.01, 0.03, 0.0, 8), Verdict.SLOWER, True),
+        (stats.Effect(0.02, -0.01, 0.05, 0.0, 8), Verdict.SLOWER, False),
+        (stats.Effect(0.004, 0.003, 0.005, 0.0, 8), Verdict.SLOWER, False),
+        (stats.Effect(0.02, 0.01, 0.03, 0.0, 8), Verdict.FASTER, False),
+        (stats.Effect(-0.02, -0.03, -0.01, 0.0, 8), Verdict.FASTER, True),
+        (stats.Effect(-0.02, -0.03, -0.01, 0.0, 8), Verdict.SAME, False),
+    ],
+)
+def test_what_another_measurement_shows(other: stats.Effect, verdict: Verdict, expected: bool) -> None:
+    assert expected == stats.shows(other, verdict, FLOOR)
+
+
+def test_cycles_that_show_nothing_ask_for_more_blocks() -> None:
+    time, cycles = stats.Effect(0.02, 0.01, 0.03, 0.0, 12), stats.Effect(0.001, -0.001, 0.003, 0.5, 12)
+    assert [Verdict.SLOWER, Verdict.SLOWER, Verdict.UNKNOWN] == [
+        stats.decide(time, 0.0, FLOOR, cycles=each) for each in (None, time, cycles)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [((), 0.0), ((5.0,), 0.0), ((1.0, 2.0, 3.0), 1.4826), ((1.0, 2.0, 3.0, 4.0, 900.0), 1.4826)]
+)
+def test_spread_is_that_of_the_middle(values: tuple[float, ...], expected: float) -> None:
+    assert pytest.approx(expected) == stats.spread(values)
 
 
 def test_center_is_the_median_with_order_statistics() -> None:

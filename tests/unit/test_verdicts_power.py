@@ -82,6 +82,20 @@ def test_all_at_once_is_one_by_one(power: ModuleType) -> None:
         ]
 
 
+def test_a_second_contest_is_judged_as_a_run_judges_it(power: ModuleType) -> None:
+    draw = np.random.default_rng(4)
+    said = draw.choice([-1, 0, 1, 2], (2, 30))
+    again = draw.normal(0, 0.004, (2, 30, 8)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None]
+    control = draw.normal(0, 0.004, (2, 30, 4))
+
+    found = power.confirmed(said, again, control)
+
+    for place in np.ndindex(said.shape):
+        verdict = WORDS[int(said[place])]
+        stays = stats.shows(stats.effect(again[place], aa=control[place]), verdict, 0.005) or said[place] in (0, 2)
+        assert (verdict if stays else Verdict.UNKNOWN) is WORDS[int(found[place])]
+
+
 def _one_by_one(series: Any, control: Any) -> list[tuple[Verdict, int]]:
     """As a run decides: row by row with the public functions."""
     said = dict.fromkeys(range(len(series)), (Verdict.UNKNOWN, stats.LOOKS.budget))

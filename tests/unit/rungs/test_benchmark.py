@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kernelci import basing, catalog, config, ladder, stats
+from kernelci import basing, catalog, comparison, config, ladder, stats
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.model import Finding, Row, Unit
@@ -138,6 +138,29 @@ def test_times_of_both_sides(referee: Any) -> None:
 def test_same_machine_code_is_the_same(referee: Any) -> None:
     row = _row(referee, _alone(), inherited=True)
     assert (Answer.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
+
+
+def test_of_the_same_machine_code_in_another_host_the_call_is_compared(referee: Any) -> None:
+    row = _row(referee, _pairs(), inherited=True)
+    compared = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end", "blocks"}
+    assert (Answer.SAME, compared, True) == (
+        row.verdict,
+        {"delta", "p", "noise", *compared} & _tags(row),
+        benchmark.OTHER_HOST in row.notes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"head": "BLOCK: 64", "base": "BLOCK: 64"}, ["autotuner: BLOCK: 64"]),
+        ({"head": "BLOCK: 64"}, ["autotuner: BLOCK: 64"]),
+        ({"head": "BLOCK: 64", "base": "BLOCK: 32"}, [f"{comparison.CHOICE}BLOCK: 32 -> BLOCK: 64"]),
+        ({"head": "", "base": ""}, []),
+    ],
+)
+def test_what_autotuners_chose_is_said(referee: Any, choices: dict[str, str], said: list[str]) -> None:
+    assert said == [note for note in _row(referee, _pairs(), choices=choices).notes if "autotuner" in note]
 
 
 def test_same_machine_code_that_fails_is_not_the_same(referee: Any) -> None:
@@ -275,6 +298,16 @@ def test_more_blocks_do_not_help_where_the_clocks_disagree(referee: Any) -> None
     assert benchmark._enough(referee)([_one(referee.reference, blocks)], COST)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "blocks", "differs"), [(1.05, 12, True), (0.95, 12, True), (1.0, 12, False), (1.05, 4, False)]
+)
+def test_what_may_become_slower_or_faster_is_measured_again(
+    referee: Any, ratio: float, blocks: int, differs: bool
+) -> None:
+    one = _one(referee.reference, _pairs(ratio, blocks))
+    assert differs == benchmark._differs(referee)(one, COST)
+
+
 def test_ceilings() -> None:
     found = {metric.tag: (metric.value, metric.unit) for metric in benchmark._ceilings(CALIBRATION)}
     assert {
@@ -323,7 +356,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WINDOW_NS", 1e6)
     monkeypatch.setattr(stats, "LOOKS", stats.Looks(at=(1,), deciding=1))
     monkeypatch.setattr(duel, "BLOCKS_ALONE", 1)
-    monkeypatch.setattr(duel, "DISTURBED", float("inf"))
+    for name in ("DISTURBED", "LEAST_DISTURBED"):
+        monkeypatch.setattr(duel, name, float("inf"))
     monkeypatch.setattr("kernelci.workbench.contest.QUIET_NS", float("inf"))
     monkeypatch.setattr("kernelci.workbench.duel.beside", lambda probed, cost: cost)
     monkeypatch.setattr(baselines, "names", lambda reference: ("eager",))

@@ -79,12 +79,19 @@ def run(
     monkeypatch.setattr(timing, "WINDOW_NS", CALLS * COST.call_ns)
     monkeypatch.setattr(stats, "LOOKS", stats.Looks(at=(1, 2), deciding=1))
     monkeypatch.setattr(duel, "BLOCKS_ALONE", 1)
-    monkeypatch.setattr(duel, "DISTURBED", math.inf)  # a busy machine is no disturbance
+    monkeypatch.setattr(stats, "AGAIN", 1)
+    for name in ("DISTURBED", "LEAST_DISTURBED"):
+        monkeypatch.setattr(duel, name, math.inf)  # a busy machine is no disturbance
 
-    def fight(sides: Mapping[str, Opener], cases: int = 1, enough: duel.Enough = lambda group, cost: True) -> Result:
+    def fight(
+        sides: Mapping[str, Opener],
+        cases: int = 1,
+        enough: duel.Enough = lambda group, cost: True,
+        differs: duel.Differs = lambda one, cost: False,
+    ) -> Result:
         auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), "there is no GPU")
         reference = written(TEXT)
-        means = Means("cpu", sides, probe, watch, enough, "s", auditor)
+        means = Means("cpu", sides, probe, watch, enough, "s", auditor, differs=differs)
         return duel.run(means, reference, reference.cases()[:cases], CALIBRATION)
 
     return fight
@@ -136,6 +143,26 @@ def test_blocks_go_on_until_there_are_enough(run: Run, opener: MakeOpener) -> No
 
     one = _only(run({"base": opener(PLAIN), "head": opener(PLAIN)}, enough=enough))
     assert ([1, 2], [True, False]) == (asked, ["base'" in block.windows for block in one.blocks])
+
+
+def test_what_differs_is_measured_once_again_by_fresh_processes(run: Run, opener: MakeOpener) -> None:
+    def differs(one: Measured, cost: Overhead) -> bool:
+        return one.case.title == "more"
+
+    sides = {"base": opener(PLAIN), "head": opener(PLAIN)}
+    first, second = run(sides, cases=2, differs=differs).cases
+    assert ([], [{"base", "head"}]) == (first.again, [set(map(_side, block.windows)) for block in second.again])
+
+
+def _side(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def test_a_head_that_fails_when_measured_again_has_failed(run: Run, opener: MakeOpener) -> None:
+    starts = iter([PLAIN] * 2 + [RAISES] * 9)  # the scout and the first contest's process; then the second contest's
+    sides = {"base": opener(PLAIN), "head": lambda arena: opener(next(starts))(arena)}
+    one = _only(run(sides, differs=lambda one, cost: True))
+    assert ("raised", "") == _faults(one)
 
 
 def test_notes_say_that_there_is_no_ledger(run: Run, opener: MakeOpener) -> None:
@@ -268,6 +295,22 @@ def _beside(base_ns: float, alone_ns: float, dropped: str = "") -> Measured:
 )
 def test_how_much_slower_base_is_beside_head(beside: float, alone: float, share: float) -> None:
     assert pytest.approx(share) == duel._slower(_beside(beside, alone), COST)
+
+
+@pytest.mark.parametrize(
+    ("spread", "share"),
+    [(0.0, 0.01), (0.001, 0.01), (0.01, 0.04), (0.02, 0.08), (0.2, 0.1)],
+    ids=["steady", "as events vary", "as the wall clock varies", "a matmul at the power limit", "head can widen it"],
+)
+def test_how_much_slower_is_a_disturbance(spread: float, share: float) -> None:
+    steps = [-1.0, 0.0, 1.0]
+    times = [100.0 * math.exp(spread / 1.4826 * steps[number % 3]) for number in range(12)]
+    assert pytest.approx(share, rel=1e-6) == duel.disturbed(times)
+
+
+@pytest.mark.parametrize("times", [[], [100.0], [100.0, 100.0, 100.0], [0.0] * 12])
+def test_few_blocks_say_nothing_of_their_spread(times: list[float]) -> None:
+    assert duel.DISTURBED == duel.disturbed(times)
 
 
 def test_nothing_is_slower_where_no_block_counts() -> None:

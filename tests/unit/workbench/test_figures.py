@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Unit
@@ -283,6 +284,43 @@ def test_blocks_that_do_not_count_are_not_compared() -> None:
     for block in blocks[:8]:
         block.dropped = "thermal throttle"
     assert 4 == Duel(blocks, COST).effect().blocks
+
+
+def _clocked(ratio: float, hz: float, seen: int = 12) -> list[Block]:
+    """Blocks in which head takes `ratio` times as long at this SM clock, and base at 1.8 GHz; `seen` of 12 show it."""
+    blocks = _pairs(ratio)
+    for block in blocks[:seen]:
+        for side, clock in (("base", 1.8e9), ("head", hz)):
+            block.windows[side] = [replace(one, sm_clock_hz=clock) for one in block.windows[side]]
+    return blocks
+
+
+@pytest.mark.parametrize(
+    ("ratio", "hz", "expected"),
+    [(1.02, 1.8e9, 0.02), (1.02, 1.8e9 / 1.02, 0.0), (1.0, 1.9e9, 0.0556)],
+    ids=["more work", "a lower clock", "a higher clock hides it"],
+)
+def test_cycles_tell_work_from_clocks(ratio: float, hz: float, expected: float) -> None:
+    found = Duel(_clocked(ratio, hz), COST).cycles()
+    assert found is not None
+    assert pytest.approx(expected, abs=0.002) == found.effect
+
+
+@pytest.mark.parametrize(("seen", "known"), [(12, True), (6, True), (5, False), (0, False)])
+def test_cycles_are_known_where_half_of_the_blocks_show_the_clock(seen: int, known: bool) -> None:
+    duel = Duel(_clocked(1.02, 1.8e9, seen), COST)
+    assert (known, known) == (duel.cycles() is not None, "cycles" in _by_tag([*duel.metrics()]))
+
+
+def test_a_second_contest_is_told_with_its_interval_and_blocks() -> None:
+    found = _by_tag([*Duel(_pairs(1.02), COST).metrics_again(_pairs(1.018, blocks=8))])
+    again = found["again"]
+    assert again.low < 0.018 < again.high  # type: ignore[operator]
+    assert (pytest.approx(0.018, abs=0.001), 8) == (again.value, found["blocks_again"].value)
+
+
+def test_no_second_contest_is_told_as_none() -> None:
+    assert [] == [*Duel(_pairs(1.02), COST).metrics_again([])]
 
 
 def test_time_metric() -> None:

@@ -105,7 +105,10 @@ def test_prepare_tells_the_autotuners_choice(session: MakeSession) -> None:
         """
     )
     pinned = replace(_series(), call=replace(_series().call, config=1))
-    assert [0, 1] == [made.prepare(_series()).config, made.prepare(pinned).config]
+    free, second = made.prepare(_series()), made.prepare(pinned)
+    assert ([0, 1], [True, True]) == (
+        [free.config, second.config], [f"B: {size}" in one.choice for size, one in ((4, free), (8, second))],
+    )  # fmt: skip
 
 
 def test_no_autotuner_makes_no_choice(session: MakeSession) -> None:
