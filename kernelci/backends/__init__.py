@@ -13,6 +13,7 @@ from typing import Protocol, cast
 import msgspec
 
 from kernelci.gpus import Gpu
+from kernelci.tracing.prelude import Tracing
 
 
 class Build(msgspec.Struct, frozen=True):
@@ -84,6 +85,22 @@ class Backend(Protocol):
             CompileFailed: the DSL refused the kernel.
             TooMuchShared: no configuration fits into the target's shared memory.
         """
+
+
+def traced(name: str, tracing: Tracing) -> AbstractContextManager[None]:
+    """Under it what the backend compiles and launches is a trace build (docs/trace.md); for the rest of the process.
+
+    Raises:
+        NotTraced: the backend has none.
+    """
+    own = getattr(get(name), "traced", None)
+    if own is None:
+        raise NotTraced(f"{name} has no trace build")
+    return cast("AbstractContextManager[None]", own(tracing))
+
+
+class NotTraced(Exception):
+    """A backend has no trace build."""
 
 
 class Tuning:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernelci.backends import Build, Builds, CompileFailed, Tuning
 from kernelci.gpus import Gpu
+from kernelci.tracing.prelude import Tracing, announced, prelude
 from kernelci.workbench import cudacore, toolkit
 
 REUSES_CACHE = False
@@ -72,6 +73,32 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
             if not isinstance(error, CompileFailed) and (found := _ERROR.search(str(error))):  # NVRTC's log
                 raise CompileFailed(str(error), int(found[2]), found[1]) from error
             raise
+
+
+@contextlib.contextmanager
+def traced(tracing: Tracing) -> Iterator[None]:
+    """See `backends.traced`: sources that NVRTC gets begin with the trace's header."""
+    import cuda.core
+    from cuda.bindings import nvrtc
+
+    make, create = cuda.core.Program, nvrtc.nvrtcCreateProgram
+
+    def program(code: Any, code_type: str, options: Any = None) -> Any:
+        if str(code_type).lower() == "c++":
+            code = prelude(tracing, _name(options)) + cudacore.text(code)
+        return make(code, code_type, options)
+
+    def created(source: bytes, name: bytes, *rest: Any) -> Any:
+        return create(prelude(tracing, cudacore.text(name)).encode() + source, name, *rest)
+
+    with announced(tracing), _replaced([(cuda.core, {"Program": program}), (nvrtc, {"nvrtcCreateProgram": created})]):
+        yield
+
+
+def _name(options: Any) -> str:
+    """What NVRTC would call the source."""
+    name = options.get("name") if isinstance(options, dict) else getattr(options, "name", None)
+    return cudacore.text(name or "default_program")
 
 
 @contextlib.contextmanager

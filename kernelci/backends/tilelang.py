@@ -11,6 +11,8 @@ from unittest import mock
 
 from kernelci.backends import Build, Builds, CompileFailed, Tuning
 from kernelci.gpus import Gpu
+from kernelci.tracing.lowered import marked
+from kernelci.tracing.prelude import Tracing, announced, definitions
 from kernelci.workbench import toolkit
 
 REUSES_CACHE = True
@@ -84,6 +86,30 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
         Target({"kind": "cuda", "arch": gpu.target}),
     ):
         yield builds
+
+
+@contextlib.contextmanager
+def traced(tracing: Tracing) -> Iterator[None]:
+    """See `backends.traced`: sources that nvcc gets begin with the trace's header, and each kernel with a track."""
+    import tilelang
+    from tilelang.cache.cuda_binary_cache import CUDABinaryCache
+    from tilelang.contrib import nvcc
+
+    tilelang.disable_cache()  # for good: what is compiled now is good for this process alone
+    with (
+        announced(tracing),
+        mock.patch.object(nvcc, "compile_cuda", _marking(nvcc.compile_cuda, tracing)),
+        mock.patch.object(CUDABinaryCache, "load", return_value=None),
+        mock.patch.object(CUDABinaryCache, "save"),
+    ):
+        yield
+
+
+def _marking(compile_cuda: Callable[..., Any], tracing: Tracing) -> Callable[..., Any]:
+    def compiled(code: str, *rest: Any, **more: Any) -> Any:
+        return compile_cuda(definitions(tracing) + marked(code, tracing.regions), *rest, **more)
+
+    return compiled
 
 
 def _forgetting(call: Callable[..., Any]) -> Callable[..., Any]:

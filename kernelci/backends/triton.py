@@ -12,6 +12,8 @@ from unittest import mock
 
 from kernelci.backends import Build, Builds, CompileFailed, TooMuchShared, Tuning
 from kernelci.gpus import Gpu
+from kernelci.tracing.prelude import Tracing, announced
+from kernelci.workbench import proton
 
 REUSES_CACHE = True
 DISTRIBUTIONS = ("triton",)
@@ -23,10 +25,15 @@ def environment(cache_dir: Path) -> dict[str, str]:
 
 
 def preload() -> None:
-    """Import torch, Triton and its compiler."""
+    """Import torch, Triton, its compiler, and what names regions in kernels."""
     import triton.compiler
     import triton.language
-    import triton.testing  # noqa: F401
+    import triton.profiler.language
+    import triton.testing
+    from triton import knobs
+
+    if knobs.runtime.interpret:
+        proton.silence()
 
 
 @contextlib.contextmanager
@@ -43,9 +50,10 @@ def tuned(config: int | None) -> Iterator[Tuning]:
         tuning.configs = max(tuning.configs, len(known))
         if chosen is None:
             result = run(self, *args, **kwargs)
-            tuning.chosen = known.index(self.best_config)
+            tuning.chosen, tuning.said = known.index(self.best_config), str(self.best_config)
             return result
         tuning.chosen = chosen % len(known)
+        tuning.said = str(known[tuning.chosen])
         self.configs = [known[tuning.chosen]]  # a single one is taken without measuring it
         try:
             return run(self, *args, **kwargs)
@@ -88,6 +96,13 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
     finally:
         vars(driver).clear()
         vars(driver).update(before)
+
+
+@contextlib.contextmanager
+def traced(tracing: Tracing) -> Iterator[None]:
+    """See `Backend.traced`: what Proton's scopes record is copied into the trace's buffer after each launch."""
+    with announced(tracing), proton.traced(tracing):
+        yield
 
 
 class _Driver:

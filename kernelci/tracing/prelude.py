@@ -4,7 +4,10 @@ The address stands in the code as a number: so no launch has a further argument 
 a build is good for one process only. Nothing of it may be kept for another.
 """
 
+import contextlib
+import os
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -44,6 +47,20 @@ def definitions(tracing: Tracing) -> str:
             f"#define KERNELCI_END_{name}() KERNELCI_END({name})",
         ]
     return "\n".join([*lines, '#line 1 "kernelci_trace.cuh"', _GUARD.sub("\n", header())])
+
+
+@contextlib.contextmanager
+def announced(tracing: Tracing) -> Iterator[None]:
+    """Under it the environment says that this process traces."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = f"{tracing.address:#x}"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def _quoted(name: str) -> str:

@@ -4,6 +4,12 @@
 // Operand tiles lie in shared memory K-major, BK = 64 elements = 128 bytes a row, with the 128-byte swizzle: in each
 // 1024-byte group of 8 rows, the 16-byte chunk `j` of row `r` lies at chunk j ^ r. No headers: NVRTC compiles faster.
 
+#ifndef KERNELCI_TRACE  // marks for kernelci's trace, which brings its own
+#define KERNELCI_TRACE_KERNEL() static_cast<void>(0)
+#define KERNELCI_BEGIN(region) static_cast<void>(0)
+#define KERNELCI_END(region) static_cast<void>(0)
+#endif
+
 using int64 = long long;
 using uint64 = unsigned long long;
 struct BFloat16 { unsigned short bits; };
@@ -186,6 +192,7 @@ template <int BM, int BN, int STAGES, int CLUSTER>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(WARPGROUP * (1 + BM / 64), 1)
 matmul_tma(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, BFloat16* c, int64 m,
            int64 n, int64 k, int64 band) {
+    KERNELCI_TRACE_KERNEL();
     constexpr int CONSUMERS = BM / 64, A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2, B_ROWS = BN / CLUSTER;
     extern __shared__ unsigned char shared[];
     const unsigned a_tiles = (shared_address(shared) + 1023) / 1024 * 1024, b_tiles = a_tiles + STAGES * A_BYTES;
@@ -213,6 +220,7 @@ matmul_tma(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
         if (threadIdx.x == 0) {
             for (int index = first; index < tiles; index += stride) {
                 const Tile tile = tile_at(index, rows, cols, int(band));
+                KERNELCI_BEGIN(load);
                 for (int step = 0; step < steps; step++, advance()) {
                     barrier_wait(empty + stage * 8, parity ^ 1);
                     barrier_expect(full + stage * 8, A_BYTES + B_BYTES);
@@ -221,6 +229,7 @@ matmul_tma(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
                     tma_load<CLUSTER>(b_tiles + stage * B_BYTES + rank * B_ROWS * BK * 2, &b_map, step * BK,
                                       tile.col * BN + rank * B_ROWS, full + stage * 8);
                 }
+                KERNELCI_END(load);
             }
         }
         __syncwarp();  // the last barrier wants whole warps
@@ -231,8 +240,11 @@ matmul_tma(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
             const Tile tile = tile_at(index, rows, cols, int(band));
             float d[BN / 2];
             int previous = 0;
+            KERNELCI_BEGIN(compute);
             for (int step = 0; step < steps; step++, advance()) {
+                KERNELCI_BEGIN(wait);
                 barrier_wait(full + stage * 8, parity);
+                KERNELCI_END(wait);
                 multiply(d, a_tiles + stage * A_BYTES + part * 64 * BK * 2, b_tiles + stage * B_BYTES, step > 0);
                 wgmma_wait<1>();  // the step before is done: its stage may be filled again
                 if (step > 0 && lane < CLUSTER) barrier_arrive(empty + previous * 8, lane);
@@ -240,10 +252,13 @@ matmul_tma(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
             }
             wgmma_wait<0>();
             pin(d);
+            KERNELCI_END(compute);
+            KERNELCI_BEGIN(epilogue);
             if (lane < CLUSTER) barrier_arrive(empty + previous * 8, lane);
             const int64 row = int64(tile.row * CLUSTER + rank) * BM + part * 64, col = int64(tile.col) * BN;
             if (n % 8 == 0 && reinterpret_cast<uint64>(c) % 16 == 0) store<true>(d, c, row, col, m, n);
             else store<false>(d, c, row, col, m, n);
+            KERNELCI_END(epilogue);
         }
     }
     cluster_sync<CLUSTER>();  // no block leaves while another may still write to its shared memory
@@ -266,19 +281,26 @@ __device__ void copy_tile(unsigned char* target, const BFloat16* source, int64 f
 template <int BM, int BN>
 __global__ void __launch_bounds__(WARPGROUP)
 matmul_generic(const BFloat16* a, const BFloat16* b, BFloat16* c, int64 m, int64 n, int64 k) {
+    KERNELCI_TRACE_KERNEL();
     __shared__ alignas(1024) unsigned char a_tile[BM * BK * 2];
     __shared__ alignas(1024) unsigned char b_tile[BN * BK * 2];
     const int64 cols = (n + BN - 1) / BN, row = blockIdx.x / cols * BM, col = blockIdx.x % cols * BN;
     float d[BN / 2] = {};
     for (int64 first = 0; first < k; first += BK) {
+        KERNELCI_BEGIN(load);
         copy_tile<BM>(a_tile, a, row, m, first, k);
         copy_tile<BN>(b_tile, b, col, n, first, k);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // wgmma reads through another proxy
         __syncthreads();
+        KERNELCI_END(load);
+        KERNELCI_BEGIN(compute);
         multiply(d, shared_address(a_tile), shared_address(b_tile), 1);
         wgmma_wait<0>();
         pin(d);
         __syncthreads();
+        KERNELCI_END(compute);
     }
+    KERNELCI_BEGIN(epilogue);
     store<false>(d, c, row, col, m, n);
+    KERNELCI_END(epilogue);
 }

@@ -5,6 +5,7 @@
 # backend = "cuda"
 # entry = "matmul"
 # targets = ["sm_90a"]
+# regions = ["load", "wait", "compute", "epilogue"]
 # ///
 """Matrix product a @ b.T in CUDA C++ (NVRTC) for Hopper: TMA, wgmma, warp specialisation, a persistent grid.
 

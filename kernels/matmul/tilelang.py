@@ -5,6 +5,7 @@
 # backend = "tilelang"
 # entry = "matmul"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "wait", "compute", "epilogue"]
 # ///
 """Matrix product c = a @ b.T in TileLang, bfloat16 with float32 accumulation.
 
@@ -14,6 +15,7 @@ and mma.sync; on Blackwell, bulk loads and mma.sync. Row lengths are `groups * w
 provably aligned where width is 8; odd sizes and pointers take a build of width 1 that reads element by element.
 """
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,6 +26,14 @@ import torch
 
 VECTOR_BYTES = 16
 RASTER = 10  # tile rows walked together, so that concurrent programs share rows of a and b in the L2 cache
+TRACED = "KERNELCI_TRACE" in os.environ  # a build for kernelci's trace, which gives the marks their meaning
+
+
+@T.macro
+def mark(name: str) -> None:
+    """Tell the trace where a region begins or ends; nothing in any other build."""
+    if TRACED:
+        T.evaluate(T.call_extern("handle", f"KERNELCI_{name}"))
 
 
 class Config(NamedTuple):
@@ -62,17 +72,21 @@ def program(config: Config, width: int) -> Any:
             sums = T.alloc_fragment((tile_m, tile_n), "float32")
             T.use_swizzle(RASTER)
             T.clear(sums)
+            mark("BEGIN_compute")
             for step in T.Pipelined(T.ceildiv(k_groups * width, tile_k), num_stages=stages):
                 T.copy(a[row * tile_m, step * tile_k], left)
                 T.copy(b[col * tile_n, step * tile_k], right)
                 # FullRow: a warpgroup takes whole rows of the tile, so wgmma is as wide as it gets.
                 T.gemm(left, right, sums, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+            mark("END_compute")
+            mark("BEGIN_epilogue")
             if staged:
                 out = T.alloc_shared((tile_m, tile_n), dtype)
                 T.copy(sums, out)
                 T.copy(out, c[row * tile_m, col * tile_n])
             else:
                 T.copy(sums, c[row * tile_m, col * tile_n])
+            mark("END_epilogue")
 
     return matmul
 

@@ -3,6 +3,12 @@
 //   softmax_streamed  rows too long for that: read twice, the second time from L2 where it still lies there.
 // No headers: NVRTC then needs no include path and compiles in a fraction of the time.
 
+#ifndef KERNELCI_TRACE  // marks for kernelci's trace, which brings its own
+#define KERNELCI_TRACE_KERNEL() static_cast<void>(0)
+#define KERNELCI_BEGIN(region) static_cast<void>(0)
+#define KERNELCI_END(region) static_cast<void>(0)
+#endif
+
 constexpr float MINUS_INFINITY = __builtin_bit_cast(float, 0xff800000u);
 
 // ---- element types: 16-bit ones as raw bits, converted by PTX ----
@@ -84,11 +90,13 @@ softmax_held(const T* x, T* y, long long rows, long long cols) {
     __shared__ float partial[2][32];
     const long long row = blockIdx.x * (long long)blockDim.y + threadIdx.y;
     if (row >= rows) return;  // whole warps: a block of several rows has a warp for each
+    KERNELCI_TRACE_KERNEL();
     const Vector* source = reinterpret_cast<const Vector*>(x + row * cols);
     Vector* target = reinterpret_cast<Vector*>(y + row * cols);
     const int packs = int(cols) / WIDTH;
 
     Vector raw[COUNT];
+    KERNELCI_BEGIN(load);
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const int at = i * THREADS + threadIdx.x;
@@ -102,6 +110,8 @@ softmax_held(const T* x, T* y, long long rows, long long cols) {
             value[i][j] = i * THREADS + threadIdx.x < packs ? to_float(raw[i].element[j]) : MINUS_INFINITY;
             largest = fmaxf(largest, value[i][j]);
         }
+    KERNELCI_END(load);  // the maximum has waited for all of the row
+    KERNELCI_BEGIN(compute);
     largest = reduce<Max, THREADS>(largest, partial[0]);
     float total = 0;
 #pragma unroll
@@ -112,6 +122,8 @@ softmax_held(const T* x, T* y, long long rows, long long cols) {
             total += value[i][j];
         }
     total = reduce<Sum, THREADS>(total, partial[1]);
+    KERNELCI_END(compute);
+    KERNELCI_BEGIN(epilogue);
     const float inverse = 1 / total;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
@@ -120,6 +132,7 @@ softmax_held(const T* x, T* y, long long rows, long long cols) {
         for (int j = 0; j < WIDTH; j++) from_float(quotient(value[i][j], total, inverse, T()), raw[i].element[j]);
         if (at < packs) store_last(target + at, raw[i]);
     }
+    KERNELCI_END(epilogue);
 }
 
 // exp(x - base) where base is a running maximum; before the first finite value both may be -infinity.
@@ -141,10 +154,12 @@ softmax_streamed(const T* x, T* y, long long rows, long long cols, long long kep
     Vector* target = reinterpret_cast<Vector*>(y + blockIdx.x * cols);
     const long long packs = cols / WIDTH;
 
+    KERNELCI_TRACE_KERNEL();
     float largest = MINUS_INFINITY, total = 0;
     for (long long first = threadIdx.x; first < packs; first += BATCH * THREADS) {
         Vector raw[BATCH];
         float next = largest;
+        KERNELCI_BEGIN(load);
 #pragma unroll
         for (int i = 0; i < BATCH; i++)
             if (first + i * THREADS < packs) raw[i] = source[first + i * THREADS];
@@ -155,6 +170,8 @@ softmax_streamed(const T* x, T* y, long long rows, long long cols, long long kep
 #pragma unroll
                 for (int j = 0; j < WIDTH; j++) next = fmaxf(next, to_float(raw[i].element[j]));
             }
+        KERNELCI_END(load);
+        KERNELCI_BEGIN(compute);
         total *= scaled<T>(largest, next);
         largest = next;
 #pragma unroll
@@ -162,10 +179,14 @@ softmax_streamed(const T* x, T* y, long long rows, long long cols, long long kep
             if (first + i * THREADS < packs)
 #pragma unroll
                 for (int j = 0; j < WIDTH; j++) total += scaled<T>(to_float(raw[i].element[j]), next);
+        KERNELCI_END(compute);
     }
+    KERNELCI_BEGIN(compute);
     const float row_largest = reduce<Max, THREADS>(largest, partial[0]);
     total = reduce<Sum, THREADS>(total * scaled<T>(largest, row_largest), partial[1]);
+    KERNELCI_END(compute);
     const float inverse = 1 / total;
+    KERNELCI_BEGIN(epilogue);
     for (long long first = threadIdx.x; first < packs; first += BATCH * THREADS) {
         Vector raw[BATCH];
 #pragma unroll
@@ -183,4 +204,5 @@ softmax_streamed(const T* x, T* y, long long rows, long long cols, long long kep
             if (first + i * THREADS < packs) store_last(target + first + i * THREADS, raw[i]);
         }
     }
+    KERNELCI_END(epilogue);
 }

@@ -5,6 +5,7 @@
 # backend = "cuda"
 # entry = "softmax"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Softmax over rows in CUDA C++ (NVRTC): the row stays in registers, so that memory sees one read and one write.
 

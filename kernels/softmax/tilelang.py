@@ -5,6 +5,7 @@
 # backend = "tilelang"
 # entry = "softmax"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Softmax over the last axis in TileLang.
 
@@ -13,6 +14,7 @@ can prove that vectors are aligned, although both sizes are dynamic. A row that 
 rows are read twice, with a running maximum and sum per group in the first pass. Odd sizes and pointers have width 1.
 """
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -28,6 +30,14 @@ PER_THREAD = 32  # elements of a long block that each thread holds
 LANES = 1024  # groups that a program loads at a time from a long row
 ROW_THREADS = 512
 VECTOR_BYTES = 16
+TRACED = "KERNELCI_TRACE" in os.environ  # a build for kernelci's trace, which gives the marks their meaning
+
+
+@T.macro
+def mark(name: str) -> None:
+    """Tell the trace where a region begins or ends; nothing in any other build."""
+    if TRACED:
+        T.evaluate(T.call_extern("handle", f"KERNELCI_{name}"))
 
 
 def tile_program(dtype: str, width: int, block: int) -> Any:
@@ -44,12 +54,15 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
             partial = T.alloc_fragment((height, lanes), "float32")
             peak = T.alloc_fragment((height,), "float32")
             total = T.alloc_fragment((height,), "float32")
+            mark("BEGIN_load")
             for r, g, w in T.Parallel(height, lanes, width):
                 values[r, g, w] = T.if_then_else(
                     (program * height + r < rows) & (g < groups),
                     T.cast(x[program * height + r, g, w], "float32"),
                     -T.infinity("float32"),
                 )
+            mark("END_load")
+            mark("BEGIN_compute")
             T.reduce_max(values, partial, dim=2)
             T.reduce_max(partial, peak, dim=1)
             for r, g, w in T.Parallel(height, lanes, width):
@@ -58,9 +71,12 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
             T.reduce_sum(partial, total, dim=1)
             for r in T.Parallel(height):
                 total[r] = 1.0 / total[r]
+            mark("END_compute")
+            mark("BEGIN_epilogue")
             for r, g, w in T.Parallel(height, lanes, width):
                 if (program * height + r < rows) & (g < groups):
                     y[program * height + r, g, w] = T.cast(values[r, g, w] * total[r], dtype)
+            mark("END_epilogue")
 
     return softmax_tile
 
@@ -83,12 +99,15 @@ def row_program(dtype: str, width: int) -> Any:
             T.fill(peak, -T.infinity("float32"))
             T.fill(total, 0.0)
             for step in T.serial(T.ceildiv(groups, LANES)):
+                mark("BEGIN_load")
                 for g, w in T.Parallel(LANES, width):
                     values[g, w] = T.if_then_else(
                         step * LANES + g < groups,
                         T.cast(x[row, step * LANES + g, w], "float32"),
                         -T.infinity("float32"),
                     )
+                mark("END_load")
+                mark("BEGIN_compute")
                 T.reduce_max(values, partial, dim=1)
                 for g in T.Parallel(LANES):
                     # While all is -inf the maximum is no reference point: -inf - -inf would be NaN.
@@ -101,11 +120,15 @@ def row_program(dtype: str, width: int) -> Any:
                 T.reduce_sum(values, partial, dim=1)
                 for g in T.Parallel(LANES):
                     total[g] = total[g] + partial[g]
+                mark("END_compute")
+            mark("BEGIN_compute")
             T.reduce_max(peak, top, dim=0)
             for g in T.Parallel(LANES):
                 total[g] = T.if_then_else(total[g] == 0.0, 0.0, total[g] * T.exp(peak[g] - top[0]))
             T.reduce_sum(total, scale, dim=0)
             scale[0] = 1.0 / scale[0]
+            mark("END_compute")
+            mark("BEGIN_epilogue")
             for step in T.serial(T.ceildiv(groups, LANES)):
                 # Backwards: what the first pass read last is still in a cache.
                 first = (T.ceildiv(groups, LANES) - 1 - step) * LANES
@@ -113,6 +136,7 @@ def row_program(dtype: str, width: int) -> Any:
                     if first + g < groups:
                         power = T.exp(T.cast(x[row, first + g, w], "float32") - top[0])
                         y[row, first + g, w] = T.cast(power * scale[0], dtype)
+            mark("END_epilogue")
 
     return softmax_row
 
