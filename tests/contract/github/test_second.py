@@ -1,10 +1,13 @@
 """Rows of a second referee: on the page only where GitHub says that an owner allowed them for this very commit."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from kernelci.hub import action
 from kernelci.hub.publish import LEFT_OUT
 from kernelci.model import KernelReport, Report, RungResult, Second
 from kernelci.reasons import Outcome
@@ -13,6 +16,7 @@ from kernelci.second import LABEL
 JUDGE = [("references/topk.py", "added"), ("kernels/topk/a.py", "added")]
 BEGAN = "2026-11-30T10:00:10Z"
 SET = "2026-11-30T10:00:08Z"
+REPOSITORY = "octo-org/kernels"
 
 
 @pytest.fixture
@@ -127,3 +131,29 @@ def test_rows_that_claim_all_is_well_turn_nothing_green(github, standin, post, r
     event = run_of(forged)
     event["workflow_run"] |= {"actor": github.user("ada"), "created_at": BEGAN}
     assert "failure" == post(event).conclusion
+
+
+def _allowed(github: Any, tmp_path: Path, who: str = "ada") -> str:
+    """What W1's job that asks puts into its outputs."""
+    head = "a1" * 20
+    pull = {"number": 7, "head": {"sha": head}, "base": {"sha": "b" * 40}}
+    event = {"action": "labeled", "label": {"name": LABEL}, "sender": {"login": who}, "pull_request": pull}
+    (tmp_path / "event.json").write_text(json.dumps({**event, "repository": {"full_name": REPOSITORY}}))
+    given = {"KERNELCI_ACTION_MODE": "allow", "KERNELCI_ACTION_HEAD": head, "GITHUB_TOKEN": github.token}
+    files = {"GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    assert 0 == action.main({**given, **files, "GITHUB_API_URL": github.url})
+    return (tmp_path / "output").read_text()
+
+
+def test_the_job_that_asks_says_whether_the_label_allows_it(github, tmp_path, capsys) -> None:
+    github.permissions["ada"] = "maintain"
+    assert "allowed=true\n" == _allowed(github, tmp_path)
+    (tmp_path / "output").unlink()
+    assert "allowed=false\n" == _allowed(github, tmp_path, "bob")
+    assert "bob set the label kernelci:judge, and does not maintain this repository" in capsys.readouterr().out
+
+
+def test_the_job_that_asks_follows_the_bases_configuration(github, tmp_path) -> None:
+    github.contents["kernelci.toml"] = b'owners = ["bob"]\n'
+    github.permissions["ada"] = "admin"
+    assert "allowed=false\n" == _allowed(github, tmp_path)
