@@ -158,7 +158,7 @@ def _track(number: int, head: dict[str, int], records: Any, layout: Layout, faul
     last = head["begin"]
     for clock, mark, track in records[:count].tolist():
         region = mark & ~END
-        if not ended and not clock:
+        if not clock:  # nothing was recorded here
             break
         if track != number or region >= REGIONS or clock < last or (ended and clock > head["end"]):
             faults.append(f"track {number}: event {len(events)} makes no sense; what follows is left out")
