@@ -1,10 +1,11 @@
 # /// script
-# dependencies = ["triton>=3.4"]
+# dependencies = ["triton>=3.6"]
 # [tool.kernelci]
 # reference = "matmul"
 # backend = "triton"
 # entry = "matmul"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Matrix product c = a @ b.T in Triton, with float32 accumulation.
 
@@ -20,7 +21,10 @@ from typing import Any, NamedTuple
 import torch
 import triton
 import triton.language as tl
+import triton.profiler.language as pl
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+pl.enable_semantic("triton")  # its scopes name regions, for traces; elsewhere they leave nothing in the machine code
 
 GROUP_M = 8  # tile rows walked together, so that concurrent programs share rows of a and b in the L2 cache
 
@@ -73,17 +77,20 @@ def matmul_descriptor(
         tile_m, tile_n = _tile_position(tile, m, n, BLOCK_M, BLOCK_N, GROUP_M)
         accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for depth in range(tl.cdiv(k, BLOCK_K)):
-            left = a.load([tile_m * BLOCK_M, depth * BLOCK_K])
-            right = b.load([tile_n * BLOCK_N, depth * BLOCK_K])
-            accumulator = tl.dot(left, right.T, accumulator)
+            with pl.scope("load"):  # the wait for a stage; what fills it was started some iterations before
+                left = a.load([tile_m * BLOCK_M, depth * BLOCK_K])
+                right = b.load([tile_n * BLOCK_N, depth * BLOCK_K])
+            with pl.scope("compute"):
+                accumulator = tl.dot(left, right.T, accumulator)
         # Storing in parts needs less shared memory for staging, which leaves room for another step in flight.
-        if PARTS == 2:
-            halves = accumulator.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1))
-            low, high = tl.split(halves)
-            c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], low.to(c.dtype))
-            c.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], high.to(c.dtype))
-        else:
-            c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], accumulator.to(c.dtype))
+        with pl.scope("epilogue"):
+            if PARTS == 2:
+                halves = accumulator.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1))
+                low, high = tl.split(halves)
+                c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], low.to(c.dtype))
+                c.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], high.to(c.dtype))
+            else:
+                c.store([tile_m * BLOCK_M, tile_n * BLOCK_N], accumulator.to(c.dtype))
 
 
 @triton.jit
@@ -111,11 +118,14 @@ def matmul_pointer(
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for begin in range(0, k, BLOCK_K):
         inside = begin + depth < k
-        x = tl.load(left + begin, mask=inside[None, :], other=0.0)
-        y = tl.load(right + begin, mask=inside[:, None], other=0.0)
-        accumulator = tl.dot(x, y, accumulator, input_precision=PRECISION)
-    target = c + row.to(tl.int64)[:, None] * n + col[None, :]
-    tl.store(target, accumulator.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
+        with pl.scope("load"):
+            x = tl.load(left + begin, mask=inside[None, :], other=0.0)
+            y = tl.load(right + begin, mask=inside[:, None], other=0.0)
+        with pl.scope("compute"):
+            accumulator = tl.dot(x, y, accumulator, input_precision=PRECISION)
+    with pl.scope("epilogue"):
+        target = c + row.to(tl.int64)[:, None] * n + col[None, :]
+        tl.store(target, accumulator.to(c.dtype.element_ty), mask=(row[:, None] < m) & (col[None, :] < n))
 
 
 def _describable(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> bool:

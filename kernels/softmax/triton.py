@@ -1,10 +1,11 @@
 # /// script
-# dependencies = ["triton>=3.4"]
+# dependencies = ["triton>=3.6"]
 # [tool.kernelci]
 # reference = "softmax"
 # backend = "triton"
 # entry = "softmax"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Softmax over the last axis in Triton.
 
@@ -18,6 +19,9 @@ the second pass runs backwards, so that it begins with what the first has just l
 import torch
 import triton
 import triton.language as tl
+import triton.profiler.language as pl
+
+pl.enable_semantic("triton")  # its scopes name regions, for traces; elsewhere they leave nothing in the machine code
 
 TILE = 2048  # elements of a program's tile while rows are short
 MIN_BLOCK = 16  # fewer builds for tiny rows
@@ -37,10 +41,14 @@ def softmax_tile(x, y, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     offset = first * cols + (row * cols + col)
     # Rows past the end hold zeros: they are never stored, and -inf would make NaN of them.
     fill = tl.where(first + row < rows, float("-inf"), 0.0)
-    values = tl.where(col < cols, tl.load(x + offset, mask=inside, other=0.0).to(tl.float32), fill)
-    powers = tl.exp(values - tl.max(values, axis=1)[:, None])
-    result = powers / tl.sum(powers, axis=1)[:, None]
-    tl.store(y + offset, result.to(y.dtype.element_ty), mask=inside)
+    with pl.scope("load"):  # with the maximum, which waits for all of the row
+        values = tl.where(col < cols, tl.load(x + offset, mask=inside, other=0.0).to(tl.float32), fill)
+        peak = tl.max(values, axis=1)
+    with pl.scope("compute"):
+        powers = tl.exp(values - peak[:, None])
+        result = powers / tl.sum(powers, axis=1)[:, None]
+    with pl.scope("epilogue"):
+        tl.store(y + offset, result.to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -55,20 +63,24 @@ def softmax_row(x, y, cols, CHUNK: tl.constexpr, GROUP: tl.constexpr):
     total = tl.zeros((lanes,), tl.float32)
     for begin in range(0, cols, CHUNK):
         col = begin + within
-        values = tl.load(x + col, mask=col < cols, other=float("-inf")).to(tl.float32)
-        higher = tl.maximum(peak, tl.max(values, axis=1))
-        # While all is -inf the maximum is no reference point: -inf - -inf would be NaN.
-        origin = tl.where(higher == float("-inf"), 0.0, higher)
-        total = total * tl.exp(peak - origin) + tl.sum(tl.exp(values - origin[:, None]), axis=1)
-        peak = higher
-    top = tl.max(peak, axis=0)
-    scale = tl.sum(tl.where(total == 0.0, 0.0, total * tl.exp(peak - top)), axis=0)
+        with pl.scope("load"):
+            values = tl.load(x + col, mask=col < cols, other=float("-inf")).to(tl.float32)
+            higher = tl.maximum(peak, tl.max(values, axis=1))
+        with pl.scope("compute"):
+            # While all is -inf the maximum is no reference point: -inf - -inf would be NaN.
+            origin = tl.where(higher == float("-inf"), 0.0, higher)
+            total = total * tl.exp(peak - origin) + tl.sum(tl.exp(values - origin[:, None]), axis=1)
+            peak = higher
+    with pl.scope("compute"):
+        top = tl.max(peak, axis=0)
+        scale = tl.sum(tl.where(total == 0.0, 0.0, total * tl.exp(peak - top)), axis=0)
     chunks = tl.cdiv(cols, CHUNK)
     for step in range(chunks):
-        col = (chunks - 1 - step) * CHUNK + within
-        values = tl.load(x + col, mask=col < cols, other=float("-inf")).to(tl.float32)
-        result = tl.exp(values - top) / scale
-        tl.store(y + col, result.to(y.dtype.element_ty), mask=col < cols)
+        with pl.scope("epilogue"):
+            col = (chunks - 1 - step) * CHUNK + within
+            values = tl.load(x + col, mask=col < cols, other=float("-inf")).to(tl.float32)
+            result = tl.exp(values - top) / scale
+            tl.store(y + col, result.to(y.dtype.element_ty), mask=col < cols)
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
