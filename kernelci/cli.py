@@ -11,6 +11,7 @@ import kernelci
 from kernelci.context import commands as context_commands
 from kernelci.hub import commands as hub_commands
 from kernelci.nightly import commands as nightly_commands
+from kernelci.runner import commands as runner_commands
 
 FOLDER = click.Path(path_type=Path)
 
@@ -201,13 +202,16 @@ def import_(root: Path, script: Path, name: str, entry: str, dry_run: bool) -> i
 
 
 @cli.command()
+@click.option("--runner", "as_runner", is_flag=True, help="As a host that takes jobs from GitHub.")
 @click.pass_obj
-def doctor(root: Path) -> int:
+def doctor(root: Path, as_runner: bool) -> int:
     """Say what this machine can and can't do, and why."""
-    from kernelci.doctor import examine, table
+    from kernelci.doctor import conclusion, examine, table
 
+    if as_runner:
+        from kernelci.runner.doctor import conclusion, examine
     checks = examine(root)
-    click.echo(table(checks))
+    click.echo(table(checks, conclusion))
     return 4 if any(check.essential and not check.passed for check in checks) else 0
 
 
@@ -260,5 +264,5 @@ def explain(code: str | None) -> int:
 
 cli.add_command(context_commands.context)
 cli.add_command(context_commands.mcp)
-for command in (*hub_commands.COMMANDS, *nightly_commands.COMMANDS):
+for command in (*hub_commands.COMMANDS, *nightly_commands.COMMANDS, *runner_commands.COMMANDS):
     cli.add_command(command)

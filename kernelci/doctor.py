@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from kernelci import backends, catalog, config, doctor_gpu
@@ -173,7 +174,7 @@ def conclusion(checks: list[Check]) -> str:
     return f"{compiled}; running them needs a GPU host."
 
 
-def table(checks: list[Check]) -> str:
+def table(checks: list[Check], meaning: Callable[[list[Check]], str] = conclusion) -> str:
     """One line per check, with what to do where it failed; then what it means."""
     width = max(len(check.name) for check in checks)
     lines = []
@@ -181,4 +182,4 @@ def table(checks: list[Check]) -> str:
         lines.append(f"{'yes' if check.passed else 'NO ':<3}  {check.name:<{width}}  {check.found}")
         if check.next_step:
             lines.append(f"{'':5}{'':<{width}}  → {check.next_step}")
-    return "\n".join([*lines, "", conclusion(checks)])
+    return "\n".join([*lines, "", meaning(checks)])

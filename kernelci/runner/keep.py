@@ -32,7 +32,7 @@ class Keep:
         self._me = os.getpid()
         self._adopts = sweep.become_subreaper()
         self._cgroup = cgroup.make(group)
-        self.private = _private(seen) if user.apart and _namespaces() else ()
+        self.private = _private(seen) if user.apart and namespaces() else ()
         self.main = 0
 
     @property
@@ -133,7 +133,7 @@ def _private(seen: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(place for place in SHARED if place.is_dir() and not any(path.is_relative_to(place) for path in seen))
 
 
-def _namespaces() -> bool:
+def namespaces() -> bool:
     """Whether mount and IPC namespaces can be made here."""
     if shutil.which("unshare") is None or os.geteuid() != 0:
         return False

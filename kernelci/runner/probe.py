@@ -4,6 +4,7 @@ Prints one JSON line. The host reads it strictly: a probe that prints anything e
 """
 
 import json
+import os
 import subprocess
 import sys
 from typing import Annotated
@@ -43,8 +44,12 @@ def compute() -> Probed:
 
 def run(command: list[str], count: int, timeout_s: float = PROBE_S) -> tuple[list[Fault], str]:
     """Run the probe; what is wrong with `count` GPUs, and why it may not have been run at all."""
+    env = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL, cwd="/",
+            env=env | {"HOME": "/tmp", "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return [Fault(f"the known sum was not computed: {str(error)[-300:]}")], ""
     return judged(done.stdout, done.returncode, done.stderr.decode(errors="replace"), count)
