@@ -134,6 +134,8 @@ class LoadedKernel:
         self._recorder = Recorder(message.device) if message.audit else None
         for cache in message.caches:
             unpack(cache)
+        if message.trace is not None:  # from before the kernel takes anything from its DSL
+            backends.begin_trace(message.backend, message.trace, self._arena)
         self._module = load(written(message.source))
         self._entry = getattr(self._module, message.entry)
         self.parameters = tuple(inspect.signature(self._entry).parameters)

@@ -1,14 +1,20 @@
-"""A candidate that a tool starts: compute-sanitizer or Nsight Compute, in a sandbox of its own."""
+"""Candidates for a look inside: those that a tool starts (compute-sanitizer or Nsight Compute), in a sandbox of their
+own, and those that make trace builds."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci.config import Config
-from kernelci.court import Court, Start, environment_for, hidden_folders
-from kernelci.workbench import profiler, sandbox, sanitizer
+from kernelci.court import Court, Start, environment_for, hidden_folders, start
+from kernelci.reference import Case, Reference
+from kernelci.tracing.prelude import TraceAt
+from kernelci.tracing.regions import Trace
+from kernelci.workbench import profiler, sandbox, sanitizer, tracer
+from kernelci.workbench.arena import Arena
 from kernelci.workbench.instruments import home_of_nsight_compute
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single, Wrap
@@ -55,3 +61,21 @@ def sanitizing(tool: str, config: Config) -> Tool:
 def profiling(binary: Path, limit_s: float) -> Tool:
     """Nsight Compute, which leaves a report and its log."""
     return Tool(partial(profiler.command, binary), (home_of_nsight_compute(binary),), limit_s, folder=True)
+
+
+def profile(court: Court, what: Start, reference: Reference, case: Case) -> profiler.Profile:
+    """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
+    binary, limit_s = profiler.require(), court.config.profile_timeout_s
+    drawn = profiler.drawn(reference, case, court.seed, court.device.torch_name)
+    return profiler.profile(partial(opened, court, what, profiling(binary, limit_s)), drawn, binary, limit_s)
+
+
+def trace(court: Court, side: str, what: Start, reference: Reference, case: Case, regions: tuple[str, ...]) -> Trace:
+    """What one call of a case records of its own inside, in a process of its own. Raises Verdict."""
+    device = court.device.torch_name
+    drawn = profiler.drawn(reference, case, court.seed, device)
+
+    def traced(arena: Arena, at: TraceAt) -> Session:
+        return start(court, side, replace(what, caches=(), trace=at), arena)  # caches hold builds without marks
+
+    return tracer.trace(traced, drawn, regions, device)

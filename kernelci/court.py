@@ -13,6 +13,7 @@ from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.reference import Reference, ReferenceFailed
+from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import nvml, sandbox
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.baselines import Kept
@@ -56,14 +57,15 @@ class Court(Struct):
 
 
 class Start(Struct, frozen=True):
-    """What a candidate is started with: a kernel's files, its entry and backend, what compiling left in caches, and
-    whether it records what its GPU does."""
+    """What a candidate is started with: a kernel's files, its entry and backend, what compiling left in caches,
+    whether it records what its GPU does, and where it leaves a trace."""
 
     source: Source
     entry: str
     backend: str
     caches: tuple[bytes, ...] = ()
     audit: bool = False
+    trace: TraceAt | None = None
 
 
 _STARTING = threading.Lock()
@@ -91,9 +93,8 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
     call_s = config.call_timeout_s if device.is_gpu else config.interpreter_timeout_s
     limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
     name = device.torch_name
-    return Session(
-        zygote, what.source, what.entry, what.backend, name, limits, what.caches, arena=arena, audit=what.audit
-    )
+    where = (what.source, what.entry, what.backend, name)
+    return Session(zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
 
 
 def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:

@@ -8,12 +8,12 @@ import pkgutil
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from kernelci.gpus import Gpu
-from kernelci.tracing.prelude import Tracing
+from kernelci.tracing.prelude import TraceAt, Tracing
 
 
 class Build(msgspec.Struct, frozen=True):
@@ -97,6 +97,19 @@ def traced(name: str, tracing: Tracing) -> AbstractContextManager[None]:
     if own is None:
         raise NotTraced(f"{name} has no trace build")
     return cast("AbstractContextManager[None]", own(tracing))
+
+
+_TRACING: list[object] = []  # what is never left, so that it outlives the call that began it
+
+
+def begin_trace(name: str, at: TraceAt, arena: Any) -> None:
+    """Make trace builds to this process's end, for the buffer that lies there in the arena. Raises NotTraced."""
+    from kernelci.workbench.protocol import TensorPlace
+
+    address = arena.view(TensorPlace(at.offset, (at.size,), (1,), "uint8")).data_ptr()
+    begun = traced(name, Tracing(address, at.regions))
+    begun.__enter__()
+    _TRACING.append(begun)
 
 
 class NotTraced(Exception):

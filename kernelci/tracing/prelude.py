@@ -25,6 +25,14 @@ class Tracing(Struct, frozen=True):
     regions: tuple[str, ...]
 
 
+class TraceAt(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where in the arena the buffer lies, in bytes, and the names of regions by number."""
+
+    offset: int
+    size: int
+    regions: tuple[str, ...]
+
+
 @cache
 def header() -> str:
     """The text of kernelci_trace.cuh."""

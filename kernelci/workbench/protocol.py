@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench.activity import Activities, Count, Nanoseconds, Said
 from kernelci.workbench.happening import MAX_CALLS, Happenings
 
@@ -98,6 +99,7 @@ class Load(Message, frozen=True):
     `separate`: each call gets every tensor in an allocation of its own and of its exact size, copied from the arena and
     back, outputs not filled: so a sanitizer sees each access beyond a tensor, and each read of what nobody wrote.
     `audit`: record what the GPU does, from before the kernel is imported.
+    `trace`: make trace builds (docs/trace.md), for a process that serves nothing else.
     """
 
     source: Source
@@ -109,6 +111,7 @@ class Load(Message, frozen=True):
     caches: tuple[bytes, ...] = ()
     separate: bool = False
     audit: bool = False
+    trace: TraceAt | None = None
 
 
 class Call(Message, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec.structs import replace
 
 from kernelci.errors import Verdict
+from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
@@ -78,14 +79,16 @@ class Session:
         separate: bool = False,
         arena: Arena | None = None,
         audit: bool = False,
+        trace: TraceAt | None = None,
     ) -> None:
         """`arena`: one that several sessions work on by turns, and that outlives them; by default one of its own.
 
-        `audit`: the candidate records what its GPU does.
+        `audit`: the candidate records what its GPU does. `trace`: it makes trace builds, which nobody times.
         """
         self._health = health.monitor(device)
         self._separate = separate
         self._audit = audit
+        self._trace = trace
         self._zygote = zygote
         self._load = (source, entry, backend, "cpu" if device == "cpu" else "cuda:0")  # the only one that it sees
         self._device = device
@@ -203,7 +206,8 @@ class Session:
             self._health.require_well()
             self._started += 1
             self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
-            load = Load(*self._load, self.arena.size, self.arena.handle, self._caches, self._separate, self._audit)
+            arena = (self.arena.size, self.arena.handle)
+            load = Load(*self._load, *arena, self._caches, self._separate, self._audit, self._trace)
             answer = self._ask(self._candidate, load, self.limits.load_s)
             if not isinstance(answer, Loaded):
                 self._drop()

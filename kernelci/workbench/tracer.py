@@ -1,0 +1,59 @@
+"""Traced calls of a kernel: a candidate of its own, whose builds leave records in a buffer beside the slot.
+
+The first call compiles and tunes, the second tells how much there is to record, and a third records it where the buffer
+was not laid out for so much.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+import torch
+
+from kernelci.tracing import records, regions
+from kernelci.tracing.prelude import TraceAt
+from kernelci.tracing.records import Buffer, Layout
+from kernelci.tracing.regions import Trace
+from kernelci.workbench.arena import ALIGNMENT_BYTES, Arena, dtype_of
+from kernelci.workbench.drawn import Drawn
+from kernelci.workbench.session import Session
+from kernelci.workbench.subject import Subject
+
+BUFFER_BYTES = 16 * 2**20  # a million events: more than a reader looks at
+FIRST = (12_000, 64)  # tracks, and events of each, before it is known how many there are
+Opened = Callable[[Arena, TraceAt], Session]
+
+
+def trace(opened: Opened, one: Drawn, names: tuple[str, ...], device: str, size: int = BUFFER_BYTES) -> Trace:
+    """The trace of one call, whatever the buffer says. Raises Verdict where a call does not come back."""
+    subject = Subject(one)
+    begin = -(-subject.size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    with contextlib.closing(Arena(device, begin + size)) as arena:
+        at = TraceAt(begin, size, names)
+        with contextlib.closing(opened(arena, at)) as session:
+            layout = records.fitting(size, *FIRST)
+            _called(session, subject, at, layout)
+            found = _called(session, subject, at, layout)
+            if found.dropped_tracks or found.most_events > layout.events:
+                # Of the calls alike, the third needs what the second had no room for.
+                layout = records.fitting(size, found.claimed, found.most_events)
+                found = _called(session, subject, at, layout)
+    return regions.build(found, names)
+
+
+def _called(session: Session, subject: Subject, at: TraceAt, layout: Layout) -> Buffer:
+    """One call on an empty buffer, and what it left there."""
+    arena, plan = session.arena, subject.plan(0)
+    zeros = {
+        name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=arena.device)
+        for name, spec in subject.outputs.items()
+        if not spec.alias
+    }
+    subject.fill(arena.raw(plan.base, plan.end), plan, zeros)
+    buffer = arena.raw(at.offset, at.offset + layout.size)
+    buffer.zero_()
+    header = layout.header()
+    buffer[: len(header)].copy_(torch.frombuffer(bytearray(header), dtype=torch.uint8))
+    if arena.device != "cpu":
+        torch.cuda.synchronize()
+    session.call(subject.message(plan))
+    return records.decode(buffer.cpu().numpy().tobytes(), layout)
