@@ -27,10 +27,16 @@ def runner() -> None:
 
 @runner.command()
 @click.option("--archive", type=FOLDER, help="GitHub's runner as a file; else it is fetched from its release.")
+@click.option("--script", is_flag=True, help="Print the script that sets a whole machine up; do nothing.")
 @click.pass_obj
-def setup(root: Path, archive: Path | None) -> int:
+def setup(root: Path, archive: Path | None, script: bool) -> int:
     """Install GitHub's runner in the configured version, and say what else is missing."""
+    from kernelci import resources
     from kernelci.runner import installing, unit
+
+    if script:
+        click.echo((resources.folder("runner") / "setup.sh").read_text(encoding="utf-8"), nl=False)
+        return 0
 
     options = _options(root)
     click.echo(f"GitHub's runner {options.version} lies in {installing.install(options, archive=archive)}")

@@ -1,4 +1,4 @@
-"""What `kernelci doctor --runner` says of a machine that is to take jobs: what it needs, what contains a job, what it lacks."""
+"""What `kernelci doctor --runner` says of a machine that is to take jobs: what it needs, and what contains a job."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from kernelci.runner.workplace import free_bytes
 
 PARAMETERS = Path("/proc/driver/nvidia/params")
 TOKENS = Path("/etc/kernelci")
-_USERNS = {
+_USERNS: dict[Path, Callable[[str], bool]] = {
     Path("/proc/sys/user/max_user_namespaces"): lambda text: int(text) > 0,
     Path("/proc/sys/kernel/unprivileged_userns_clone"): lambda text: int(text) == 1,
     Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"): lambda text: int(text) == 0,
@@ -200,11 +200,7 @@ def nodes(folder: Path, has_gpu: bool) -> Check:
     """Whether the device nodes are there before a job: it can't have them made, since it gains no rights."""
     wanted = [folder / "nvidiactl", folder / "nvidia-uvm", *folder.glob("nvidia[0-9]*")]
     closed = [str(path) for path in wanted if not (path.exists() and path.stat().st_mode & 0o006 == 0o006)]
-    step = (
-        "nvidia-modprobe -u -c 0 at boot (nvidia-persistenced does it); jobs' user must be able to open them"
-        if closed
-        else ""
-    )
+    step = "nvidia-modprobe -u -c 0 at boot (nvidia-persistenced does it), for a job can't" if closed else ""
     return Check(
         "device nodes",
         not closed,
