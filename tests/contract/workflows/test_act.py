@@ -3,10 +3,13 @@
 import json
 import zipfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import acting  # beside this file; conftest.py makes it importable
 import pytest
+
+from kernelci.workbench import sandbox
 
 TRACE = "open({trace!r}, 'a').write(__file__)\nraise SystemExit(99)\n"
 pytestmark = [pytest.mark.slow, acting.needs_act]
@@ -106,3 +109,36 @@ def test_a_wrong_kernel_is_annotated_at_its_line(tmp_path: Path) -> None:
     assert "kernels/softmax/mine.py" in played.log
     assert "FAILED" == _outcomes(_report(played), "softmax/mine")["precheck"]
     assert 0 != played.code
+
+
+def _labelled(folder: Path, standin: ModuleType, who: str) -> tuple[acting.Played, Path]:
+    """W1 after somebody set the label on a change whose own rung is hostile, and which touches no kernel."""
+    trace = folder / "trace"
+    repository = acting.repository(folder / "repository")
+    acting.git(repository, "checkout", "--quiet", "-b", "change")
+    (repository / "rungs").mkdir()
+    (repository / "rungs" / "own.py").write_text(
+        f"import os, sys\nprint('heard', file=sys.stderr, flush=True)\nopen({str(trace)!r}, 'a')\nos._exit(0)\n"
+    )
+    head = acting.commit(repository, "change")
+    hub = standin.GitHub()
+    hub.permissions["ada"] = "maintain"
+    server = standin.serve(hub)
+    label = {"action": "labeled", "label": {"name": "kernelci:judge"}, "sender": {"login": who}}
+    event = acting.pull_request(repository, "NONE", **label)
+    assert head == event["pull_request"]["head"]["sha"]
+    try:
+        return acting.play(repository, event, folder / "play", STANDIN_API=hub.url), trace
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.skipif(not sandbox.level().sandboxed, reason="no sandbox here")
+def test_an_owners_label_has_the_changes_own_judge_heard_in_a_sandbox(tmp_path: Path, standin: ModuleType) -> None:
+    played, trace = _labelled(tmp_path, standin, "ada")
+    second = _report(played)["second"]
+    assert (True, False, True) == tuple(played.ran(job) for job in ("second", "gpu", "report")), played.log[-8000:]
+    assert ("ada", "it left no report") == (second["by"], second["why"])
+    assert "heard" == second["log"]
+    assert not trace.exists()

@@ -1,6 +1,5 @@
 """W1 and W2 one after the other, played by act: three pushes to one pull request against a GitHub that remembers."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -11,17 +10,6 @@ import pytest
 
 pytestmark = [pytest.mark.slow, acting.needs_act]
 KERNEL = "kernels/softmax/mine.py"
-
-
-@pytest.fixture(scope="module")
-def standin() -> ModuleType:
-    """The stand-in for GitHub that the tests of `publish` use."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "github"))
-    try:
-        import standin
-    finally:
-        sys.path.pop(0)
-    return standin
 
 
 @pytest.fixture(scope="module")
