@@ -25,7 +25,7 @@ def build(history: Path, out: Path, repository: str = "", root: Path | None = No
 
     `repository`: OWNER/NAME on GitHub, for links to commits. `root`: a project whose templates override ours.
     """
-    every = load(history)
+    every = sorted(load(history), key=lambda series: (series.kernel, pages.natural(series.case), series.gpu))
     today = max((series.nights[-1] for series in every), default=datetime.date.today())
     found = changes(every, events(history), today)
     templates = _templates(root)
@@ -62,6 +62,7 @@ def _overview(
         marks=pages.MARKS,
         gpus=sorted({row.gpu for row in rows}),
         today=today,
+        timed=any(any(series.time_ns) for series in every),
     )
     return _written(out / "index.html", page)
 

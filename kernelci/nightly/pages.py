@@ -2,8 +2,10 @@
 
 import datetime
 import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +15,7 @@ from kernelci.history import digest, slug
 from kernelci.model import Unit
 from kernelci.nightly.changes import Change, State
 from kernelci.nightly.series import Series
+from kernelci.reasons import REASONS
 
 RECENT, STALE_DAYS, DRIFT = 30, 3, 0.01
 MOST_POINTS = 800
@@ -37,7 +40,13 @@ class Standing(Struct, frozen=True):
     """Points of the last nights within 100 by 20, as SVG takes them."""
 
 
-MARKS = {"slower": "▲", "faster": "▼", "drifting": "↗", "steady": "●", "failed": "✕", "not measured": "○"}
+MARKS = {
+    "slower": "▲", "faster": "▼", "drifting": "↗", "steady": "●", "failed": "✕", "broken": "⚠", "not measured": "○",
+    "no times": "◇",
+}  # fmt: skip
+_FAILED = {"FAILED": "failed", "BROKEN": "broken"}
+CODE = {"registers": "registers", "stack_bytes": "stack", "shared_bytes": "shared memory", "code_bytes": "code"}
+MOST_CODE = 60  # changes of the machine code that a series' page tells of: the newest
 
 
 def page_of(kernel: str) -> str:
@@ -45,8 +54,13 @@ def page_of(kernel: str) -> str:
     return f"kernel/{slug(kernel)}-{digest(kernel.encode())[:6]}.html"
 
 
+def natural(text: str) -> list[tuple[int, str]]:
+    """A name's place in an order in which 256x8 comes before 1024x8."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]{1,18})", text)]
+
+
 def standings(every: Iterable[Series], changes: Sequence[Change]) -> tuple[Standing, ...]:
-    """All rows of the overview: by kernel, GPU and case."""
+    """All rows of the overview, in the order of the series."""
     every = tuple(every)
     newest = max((series.nights[-1] for series in every), default=_EPOCH)
     slow = {
@@ -73,16 +87,36 @@ def _standing(series: Series, slow: tuple[Change, float | None] | None, newest: 
 
 
 def _stands(series: Series, slow: tuple[Change, float | None] | None, newest: datetime.date) -> tuple[str, str]:
-    if series.outcomes[-1] in ("FAILED", "BROKEN") and series.time_ns[-1] is None:
-        return "failed", f"{series.reasons[-1]} on {series.nights[-1]}"
+    places, last = series.current, series.nights[-1]
+    is_late = (newest - last).days > STALE_DAYS
+    if not is_late and series.outcomes[-1] in _FAILED and series.time_ns[-1] is None:
+        return _FAILED[series.outcomes[-1]], f"{_title(series.reasons[-1])} on {last}"
     if slow is not None:
         change, delta = slow
         state = "" if change.state is State.CONFIRMED else f", {change.state.value}"
-        return "slower", f"{delta or 0:+.1%} since {change.since}{state}"
-    places = series.current
-    if not places or (newest - series.nights[places[-1]]).days > STALE_DAYS:
-        return "not measured", f"last on {series.nights[places[-1]]}" if places else series.reasons[-1]
+        return "slower", f"{delta or 0:+z.1%} since {change.since}{state}"
+    if not is_late and not any(series.time_ns):
+        return "no times", _resources(series) or _title(series.reasons[-1])
+    if is_late or not places or (newest - series.nights[places[-1]]).days > STALE_DAYS:
+        return "not measured", _last_time(series)
     return _drift([math.log(series.time_ns[at] or 1.0) for at in places])
+
+
+def _title(code: str) -> str:
+    return REASONS[code].title if code in REASONS else code
+
+
+def _resources(series: Series) -> str:
+    """What compiling told of the newest night."""
+    values = {name: getattr(series, name)[-1] for name in ("registers", "stack_bytes")}
+    return ", ".join(f"{_amount(name, value)} {CODE[name]}" for name, value in values.items() if value is not None)
+
+
+def _last_time(series: Series) -> str:
+    """When it was measured last, and why the newest night was not."""
+    timed = [night for night, time in zip(series.nights, series.time_ns, strict=True) if time is not None]
+    why = _title(series.reasons[-1]) if series.time_ns[-1] is None else ""
+    return "; ".join(part for part in (f"last on {timed[-1] if timed else series.nights[-1]}", why) if part)
 
 
 def _drift(values: Sequence[float]) -> tuple[str, str]:
@@ -91,7 +125,7 @@ def _drift(values: Sequence[float]) -> tuple[str, str]:
     if len(before) < trend.LEAST:
         return "steady", "few nights so far"
     size = math.expm1(statistics.median(now) - statistics.median(before))
-    said = f"{size:+.1%} in a month"
+    said = f"{size:+z.1%} in a month"
     if abs(size) <= max(DRIFT, trend.level(before)[1]):
         return "steady", said
     return ("drifting" if size > 0 else "faster"), said
@@ -130,6 +164,12 @@ def columns(series: Series, changes: Sequence[Change], repository: str = "") -> 
         "psnr": _rounded(series.psnr_db[start:], 4),
         "flops": _rounded(series.flops[start:], 4),
         "bandwidth": _rounded(series.bandwidth[start:], 4),
+        "error": _or_none(series.error_ratio[start:]),
+        "registers": _or_none(series.registers[start:]),
+        "stack": _or_none(series.stack_bytes[start:]),
+        "shared": _or_none(series.shared_bytes[start:]),
+        "code": _or_none(series.code_bytes[start:]),
+        "compile": _or_none(series.compile_s[start:]),
         "copy": _last(series.copy),
         "matmul": _last(series.matmul),
         "commits": commits,
@@ -137,7 +177,9 @@ def columns(series: Series, changes: Sequence[Change], repository: str = "") -> 
         "runs": [run if run.startswith("https://") else "" for run in runs],
         "run": run_numbers,
         "failed": {
-            str(at): series.reasons[start + at] for at, time in enumerate(series.time_ns[start:]) if time is None
+            str(at): _title(series.reasons[start + at])
+            for at, time in enumerate(series.time_ns[start:])
+            if time is None
         },
         "marks": marks(series, changes),
         "repository": f"https://github.com/{repository}" if repository else "",
@@ -145,7 +187,7 @@ def columns(series: Series, changes: Sequence[Change], repository: str = "") -> 
 
 
 def marks(series: Series, changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """What happened to a series, by night: steps of its level, confirmed changes, other drivers and compilers."""
+    """What happened to a series, by night: steps of its level, confirmed changes, other drivers, compilers and code."""
     found: list[dict[str, Any]] = [
         {"night": (row.since - _EPOCH).days, "kind": "change", "text": _told(change, row.delta)}
         for change in changes
@@ -164,11 +206,31 @@ def marks(series: Series, changes: Sequence[Change]) -> list[dict[str, Any]]:
         if before != now:
             text = _differs(series, before, now)
             found.append({"night": (series.nights[at] - _EPOCH).days, "kind": "machine", "text": text})
-    return sorted(found, key=lambda each: each["night"])
+    return sorted([*found, *_code(series)], key=lambda each: each["night"])
+
+
+def _code(series: Series) -> list[dict[str, Any]]:
+    """Where what compiling told changed, from one night that has it to the next."""
+    known = [at for at, value in enumerate(series.registers) if value is not None]
+    found = []
+    for before, now in pairwise(known):
+        pairs = {name: (getattr(series, name)[before], getattr(series, name)[now]) for name in CODE}
+        texts = [
+            f"{CODE[name]} {_amount(name, old)} → {_amount(name, new)}"
+            for name, (old, new) in pairs.items()
+            if old != new
+        ]
+        if texts:
+            found.append({"night": (series.nights[now] - _EPOCH).days, "kind": "code", "text": ", ".join(texts)})
+    return found[-MOST_CODE:]
+
+
+def _amount(name: str, value: float | None) -> str:
+    return "unknown" if value is None else units.value(value, Unit.COUNT if name == "registers" else Unit.BYTES)
 
 
 def _told(change: Change, delta: float | None) -> str:
-    return f"{change.state.value}: {delta or 0:+.1%}{f', {change.said}' if change.said else ''}"
+    return f"{change.state.value}: {delta or 0:+z.1%}{f', {change.said}' if change.said else ''}"
 
 
 def _differs(series: Series, before: int, now: int) -> str:
@@ -184,7 +246,14 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
 
 
 def _rounded(values: Sequence[float | None], digits: int = 5) -> list[float | None]:
+    if not any(value is not None for value in values):
+        return [None] * len(values)
     return [None if value is None else float(f"{value:.{digits}g}") for value in values]
+
+
+def _or_none(values: Sequence[float | None]) -> list[float | None]:
+    """The values; no list where no night has any."""
+    return list(values) if any(value is not None for value in values) else []
 
 
 def _last(values: Sequence[float | None]) -> float | None:

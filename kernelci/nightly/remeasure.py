@@ -12,7 +12,7 @@ from msgspec import Struct
 from kernelci import results
 from kernelci.errors import KernelciError
 from kernelci.git import Repository
-from kernelci.history import Event
+from kernelci.history import Event, answered
 from kernelci.model import Report, Row
 from kernelci.nightly.detect import Suspect
 
@@ -86,7 +86,14 @@ def _number(value: float | str | None) -> float | None:
 
 def events(suspects: Iterable[Suspect], measure: Measured) -> tuple[Event, ...]:
     """Every suspicion, decided."""
-    return tuple(_event(each, measure(each.kernel, each.case, each.good, each.bad)) for each in suspects)
+    return tuple(_event(each, _answer(each, measure)) for each in suspects)
+
+
+def _answer(suspect: Suspect, measure: Measured) -> Paired:
+    """What was measured and yet left open is measured once more: one pair does not even out how some rows vary."""
+    found = measure(suspect.kernel, suspect.case, suspect.good, suspect.bad)
+    is_open = found.delta is not None and answered(found.verdict, found.high, suspect.size) == "UNKNOWN"
+    return measure(suspect.kernel, suspect.case, suspect.good, suspect.bad) if is_open else found
 
 
 def _event(suspect: Suspect, paired: Paired) -> Event:

@@ -7,6 +7,9 @@ const date = (day) => new Date(day * DAY * 1000).toISOString().slice(0, 10);
 const units = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 const time = (ns) => { if (ns == null) return "no time"; const [size, unit] = units.find(([size]) => ns >= size) || units[3]; return `${(ns / size).toPrecision(4)} ${unit}`; };
 const percent = (share) => share == null ? "" : `${(100 * share).toFixed(1)} %`;
+const bytes = (count) => count == null ? "" : count < 1024 ? `${count} B` : `${(count / 1024).toPrecision(3)} KiB`;
+const some = (values) => values.some((value) => value != null);
+const SIGNS = { change: "▲", step: "◆", machine: "⚙", code: "§" }, FEW = 12;
 let charts = [], row = data[0], at = -1;
 
 function element(name, text, attributes = {}) {
@@ -25,10 +28,10 @@ function marked(u) {
     const x = u.valToPos(night * DAY, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     // Kinds differ in dashes and signs, not in colour alone.
-    ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far" }[kind]);
-    ctx.setLineDash({ change: [], step: [6, 4], machine: [2, 3] }[kind].map((part) => part * devicePixelRatio));
+    ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far", code: "--line" }[kind]);
+    ctx.setLineDash({ change: [], step: [6, 4], machine: [2, 3], code: [1, 5] }[kind].map((part) => part * devicePixelRatio));
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
-    ctx.fillText({ change: "▲", step: "◆", machine: "⚙" }[kind], x + 3 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+    ctx.fillText(SIGNS[kind], x + 3 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
   }
   ctx.restore();
 }
@@ -36,7 +39,8 @@ function marked(u) {
 function draw(id, columns, format, hooks = {}) {
   const target = get(id);
   target.replaceChildren();
-  if (!columns[0].some((value) => value != null)) { target.textContent = "Nothing was measured."; return null; }
+  target.closest("section").hidden = !some(columns[0]);
+  if (!some(columns[0])) return null;
   const axis = { stroke: css("--ink"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") } };
   const hidden = { show: true, stroke: "transparent", points: { show: false } };
   const options = {
@@ -55,10 +59,12 @@ function told(place) {
   if (place == null || place < 0) return;
   at = place;
   const day = row.night[at];
+  const code = row.registers[at] == null ? "" : `, ${row.registers[at]} registers, ${bytes(row.stack[at]) || "unknown"} stack`;
   const interval = row.low[at] == null ? "" : ` (${time(row.low[at])} to ${time(row.high[at])})`;
   const what = row.marks.filter((mark) => mark.night === day).map((mark) => `; ${mark.text}`).join("");
   const why = row.failed[at] ? `: ${row.failed[at]}` : "";
-  get("night").textContent = `${date(day)}: ${time(row.time[at])}${interval}${why}, ${percent(row.share[at]) || "no share"} of the ceiling, commit ${row.commits[row.commit[at]].slice(0, 10) || "unknown"}${what}`;
+  const share = row.share[at] == null ? "" : `, ${percent(row.share[at])} of the ceiling`;
+  get("night").textContent = `${date(day)}: ${time(row.time[at])}${interval}${why}${share}${code}, commit ${row.commits[row.commit[at]].slice(0, 10) || "unknown"}${what}`;
 }
 
 function go(place) {
@@ -69,63 +75,94 @@ function go(place) {
 
 function link(url, text) { return url ? element("a", text, { href: url }) : document.createTextNode(text); }
 
-function tables() {
-  get("marks").tBodies[0].replaceChildren(...row.marks.map((mark) => {
+function happened(all) {
+  const shown = all ? row.marks : row.marks.slice(-FEW);
+  get("all").hidden = shown.length === row.marks.length;
+  get("all").textContent = `Show all ${row.marks.length}`;
+  get("marks").tBodies[0].replaceChildren(...[...shown].reverse().map((mark) => {
     const line = element("tr"), button = element("button", "show", { type: "button", "aria-label": `Show the night of ${date(mark.night)}` });
     button.addEventListener("click", () => { go(row.night.findIndex((day) => day >= mark.night)); get("time").focus(); });
-    const sign = { change: "▲ change", step: "◆ step", machine: "⚙ machine" }[mark.kind];
-    line.append(element("td", date(mark.night)), element("td", `${sign}: ${mark.text}`), element("td"));
+    line.append(element("td", date(mark.night)), element("td", `${SIGNS[mark.kind]} ${mark.kind}: ${mark.text}`), element("td"));
     line.lastChild.append(button);
     return line;
   }));
   if (!row.marks.length) { const line = element("tr"); line.append(element("td", "Nothing.", { colspan: 3 })); get("marks").tBodies[0].append(line); }
+}
+
+function tables() {
+  happened(false);
   const last = row.night.map((_, place) => place).slice(-30).reverse();
   get("nights").tBodies[0].replaceChildren(...last.map((place) => {
     const line = element("tr"), commit = row.commits[row.commit[place]], run = row.runs[row.run[place]];
-    line.append(element("td", date(row.night[place])), element("td", row.failed[place] || time(row.time[place]), { class: "number" }), element("td", percent(row.share[place]), { class: "number" }), element("td"), element("td"));
-    if (commit) line.cells[3].append(link(row.repository && `${row.repository}/commit/${commit}`, commit.slice(0, 10)));
-    if (run) line.cells[4].append(link(run, "run"));
+    const seconds = row.compile[place], count = row.registers[place];
+    const numbers = [row.time[place] == null ? row.failed[place] : time(row.time[place]), percent(row.share[place]), count == null ? "" : `${count}`, bytes(row.stack[place]), bytes(row.shared[place]), bytes(row.code[place]), seconds == null ? "" : `${seconds} s`];
+    line.append(element("td", date(row.night[place])), ...numbers.map((text) => element("td", text, { class: "number" })), element("td"), element("td"));
+    const [commits, runs] = [...line.cells].slice(-2);
+    if (commit) commits.append(link(row.repository && `${row.repository}/commit/${commit}`, commit.slice(0, 10)));
+    if (run) runs.append(link(run, "run"));
     return line;
   }));
 }
 
+function svg(name, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+const decades = ([low, high]) => Array.from({ length: 40 }, (_, place) => 10 ** (place - 6)).filter((value) => value >= low && value <= high);
+const short = (value) => { const [size, prefix] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1, ""]].find(([size]) => value >= size) || [1, ""]; return `${value / size} ${prefix}`; };
+
 function roofline() {
   const points = row.flops.map((flops, place) => [flops / row.bandwidth[place], flops, place]).filter(([x, y]) => x > 0 && y > 0 && isFinite(x));
-  const target = get("roof");
-  if (!points.length || !row.copy || !row.matmul) { target.textContent = "Nothing was measured."; return; }
-  const xs = [...points.map(([x]) => x), row.matmul / row.copy], ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
+  const target = get("roof"), section = target.closest("section");
+  section.hidden = !points.length || !row.copy || !row.matmul;
+  if (section.hidden) return;
+  const knee = row.matmul / row.copy, xs = [...points.map(([x]) => x), knee], ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
   const ceiling = (x) => Math.min(x * row.copy, row.matmul);
   const ys = [Math.min(ceiling(ends[0]), ...points.map(([, y]) => y)) / 2, row.matmul * 2];
-  const scale = (value, [low, high], from, to) => from + (to - from) * Math.log(value / low) / Math.log(high / low);
-  const X = (x) => scale(x, ends, 60, 590).toFixed(1), Y = (y) => scale(y, ys, 250, 10).toFixed(1);
-  const knee = row.matmul / row.copy, svg = (name, attributes, text) => { const made = document.createElementNS("http://www.w3.org/2000/svg", name); for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); if (text) made.textContent = text; return made; };
-  const made = svg("svg", { viewBox: "0 0 600 280" });
+  const wide = Math.min(Math.max(target.clientWidth, 280), 800), high = 300, [left, bottom] = [88, high - 44];
+  const scale = (value, [low, most], from, to) => from + (to - from) * Math.log(value / low) / Math.log(most / low);
+  const X = (x) => scale(x, ends, left, wide - 10).toFixed(1), Y = (y) => scale(y, ys, bottom, 10).toFixed(1);
+  const made = svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high });
+  for (const x of decades(ends)) made.append(svg("path", { class: "grid", d: `M${X(x)},10V${bottom}` }), svg("text", { x: X(x), y: bottom + 16, "text-anchor": "middle" }, `${x}`));
+  for (const y of decades(ys)) made.append(svg("path", { class: "grid", d: `M${left},${Y(y)}H${wide - 10}` }), svg("text", { x: left - 6, y: +Y(y) + 4, "text-anchor": "end" }, `${short(y)}FLOP/s`));
+  made.append(svg("text", { x: (left + wide) / 2, y: high - 8, "text-anchor": "middle" }, "FLOP per byte"));
   made.append(svg("path", { d: `M${X(ends[0])},${Y(ceiling(ends[0]))}L${X(knee)},${Y(row.matmul)}L${X(ends[1])},${Y(row.matmul)}` }));
   for (const [x, y, place] of points.slice(-120)) made.append(svg("circle", { cx: X(x), cy: Y(y), r: 4, "fill-opacity": (0.1 + 0.6 * (place + 1) / row.night.length).toFixed(2) }));
-  const share = row.share[points.at(-1)[2]];
-  made.append(svg("text", { x: 62, y: 272 }, `${ends[0].toPrecision(2)} to ${ends[1].toPrecision(2)} FLOP/byte; this row ${points.at(-1)[0].toPrecision(3)}`));
-  made.append(svg("text", { x: 62, y: 22 }, `ceilings: copy ${(row.copy / 1e12).toPrecision(3)} TB/s, matmul ${(row.matmul / 1e12).toPrecision(3)} TFLOP/s; attained ${percent(share)}`));
-  target.replaceChildren(made);
+  const [x, , last] = points.at(-1), share = percent(row.share[last]);
+  const said = `Ceilings: copy ${(row.copy / 1e12).toPrecision(3)} TB/s, matmul ${(row.matmul / 1e12).toPrecision(3)} TFLOP/s. This row: ${x.toPrecision(3)} FLOP per byte${share ? `, ${share} of its ceiling` : ""} on ${date(row.night[last])}.`;
+  target.replaceChildren(element("p", said, { class: "hint" }), made);
 }
 
 function show() {
   charts.forEach((chart) => chart.destroy());
   charts = [];
-  draw("time", [row.time, row.low, row.high], time, { draw: [marked], setCursor: [(u) => told(u.cursor.idx)] });
+  const timed = some(row.time), hooks = { draw: [marked], setCursor: [(u) => told(u.cursor.idx)] };
+  get("untimed").hidden = timed;
+  get("h-time").textContent = timed ? "Time of a call" : "Registers of a thread";
+  if (timed) draw("time", [row.time, row.low, row.high], time, hooks);
+  else draw("time", [row.registers], String, hooks);
+  get("time").closest("section").hidden = false;
   draw("share", [row.share], percent);
+  draw("registers", [timed ? row.registers : []], String);
+  draw("error", [row.error], String);
   draw("psnr", [row.psnr], (value) => `${value} dB`);
   roofline();
   tables();
-  at = row.night.length - 1;
+  told(row.night.length - 1);
 }
 
 function choose() {
   row = data.find((each) => each.id === location.hash.slice(1)) || data[0];
   get("row").value = row.id;
+  get("stands").textContent = get("row").selectedOptions[0].text;
   show();
 }
 
 get("row").addEventListener("change", () => { history.replaceState(null, "", `#${get("row").value}`); choose(); });
+get("all").addEventListener("click", () => { happened(true); get("marks").querySelector("button").focus(); });
 get("time").addEventListener("keydown", (event) => {
   const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: row.night.length - 1 }[event.key];
   if (to != null) { event.preventDefault(); go(to); }

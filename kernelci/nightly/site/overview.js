@@ -23,7 +23,7 @@ function filter() {
   history.replaceState(null, "", kept.size ? `#${kept}` : location.pathname);
 }
 
-const order = ["failed", "slower", "drifting", "not measured", "faster", "steady"];
+const order = ["failed", "broken", "slower", "drifting", "not measured", "no times", "faster", "steady"];
 function sort(button) {
   const by = button.dataset.by, head = button.closest("th");
   const down = head.ariaSort === "ascending";
@@ -35,8 +35,15 @@ function sort(button) {
   body.append(...rows.map((row) => row.element));
 }
 
-for (const [id, value] of new URLSearchParams(location.hash.slice(1))) if (fields.includes(id)) get(id).value = value;
-if (location.hash.length > 1) filter();
+function addressed() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (![...given.keys()].some((id) => fields.includes(id))) return;
+  for (const id of fields) get(id).value = given.get(id) || "";
+  filter();
+}
+
+addressed();
+addEventListener("hashchange", addressed);
 for (const kind of ["input", "change"]) get("filters").addEventListener(kind, filter);
 get("filters").addEventListener("submit", (event) => event.preventDefault());
 for (const button of document.querySelectorAll("[data-by]")) button.addEventListener("click", () => sort(button));

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Site:
-    """The pages, where they are served, and how long they took to build."""
+    """The pages, where they are served, and how long the processor took to build them."""
 
     def __init__(self, folder: Path, url: str, seconds: float) -> None:
         self.folder, self.url, self.seconds = folder, url, seconds
@@ -46,9 +46,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A year of 600 rows."""
     history, out = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("site")
     _year(history)
-    began = time.perf_counter()
+    began = time.process_time()  # the processor's, so that a busy machine fails nothing
     dashboard.build(history, out, "octo-org/kernels")
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(out)))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield Site(out, f"http://127.0.0.1:{server.server_address[1]}", took)

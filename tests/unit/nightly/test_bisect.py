@@ -1,5 +1,6 @@
 """Finding the commit, with a made-up judge and in a real repository."""
 
+import datetime
 import importlib.util
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from kernelci.errors import ConfigError
 from kernelci.model import Finding, Metric, Row, RungResult, Unit, Verdict
 from kernelci.nightly import bisect, remeasure, telling
+from kernelci.nightly.detect import Suspect
 from kernelci.nightly.remeasure import Paired
 from kernelci.reasons import Outcome
 
@@ -141,3 +143,26 @@ def test_the_answer_names_the_commit() -> None:
 
     assert f"first slow: {'a' * 40}" in telling.bisected(found)
     assert "SLOWER +3.0% [+2.0%, +4.0%]" in telling.bisected(found)
+
+
+def _suspect(size: float = 0.03) -> Suspect:
+    day = datetime.date(2026, 11, 30)
+    return Suspect("softmax/a", "c", "NVIDIA H200", day, day, "a" * 40, "b" * 40, size, 4.0, "step")
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict", "asked"),
+    [
+        ([Paired("UNKNOWN", 0.03, 0.0, 0.06), Paired("SLOWER", 0.03, 0.01, 0.05)], "SLOWER", 2),
+        ([Paired("UNKNOWN", 0.03, 0.0, 0.06), Paired("UNKNOWN", 0.02, -0.01, 0.05)], "UNKNOWN", 2),
+        ([Paired("UNKNOWN", 0.0, -0.01, 0.01)], "UNKNOWN", 1),  # it rules out half of what was suspected
+        ([Paired("UNKNOWN", text="correctness failed")], "UNKNOWN", 1),
+        ([Paired("SAME", 0.0, -0.001, 0.001)], "SAME", 1),
+    ],
+)
+def test_what_one_pair_leaves_open_is_measured_once_more(answers: list[Paired], verdict: str, asked: int) -> None:
+    left = list(answers)
+
+    (event,) = remeasure.events([_suspect()], lambda *what: left.pop(0))
+
+    assert (verdict, asked) == (event.verdict, len(answers) - len(left))

@@ -62,6 +62,73 @@ def test_what_has_not_been_measured_for_days_says_so(measure, tmp_path: Path) ->
     assert ["not measured", "steady"] == _words(_loaded(tmp_path, made))
 
 
+@pytest.mark.parametrize(
+    ("outcome", "reason", "word", "said"),
+    [
+        (Outcome.FAILED, "wrong", "failed", "wrong values on 2026-02-10"),
+        (Outcome.BROKEN, "gpu-sick", "broken", "GPU does not answer on 2026-02-10"),
+        (Outcome.INVALID, "clocks-disagree", "steady", "+0.0% in a month"),
+    ],
+)
+def test_a_night_without_a_time_says_whose_fault_it_was(
+    outcome: Outcome, reason: str, word: str, said: str, measure, tmp_path: Path
+) -> None:
+    bad = msgspec.structs.replace(measure(40, None), outcome=outcome, reason=reason)
+    every = _loaded(tmp_path, [*(measure(night) for night in range(40)), bad])
+
+    assert [(word, said)] == [(row.word, row.said) for row in pages.standings(every, ())]
+
+
+def test_a_kernel_that_is_gone_is_not_failed_for_ever(measure, tmp_path: Path) -> None:
+    bad = msgspec.structs.replace(measure(20, None), outcome=Outcome.FAILED, reason="wrong")
+    made = [*(measure(night) for night in range(20)), bad, *(measure(night, case="d") for night in range(30))]
+
+    assert ("not measured", "last on 2026-01-20; wrong values") == _said(_loaded(tmp_path, made))[0]
+
+
+def _said(every: tuple[Series, ...]) -> list[tuple[str, str]]:
+    return [(row.word, row.said) for row in pages.standings(every, ())]
+
+
+def test_a_series_without_any_time_says_so_and_what_compiling_told(measure, tmp_path: Path) -> None:
+    made = [measure(night, None, gpu="", target="sm_90a", registers=48.0, stack_bytes=16.0) for night in range(3)]
+    every = _loaded(
+        tmp_path, [msgspec.structs.replace(each, outcome=Outcome.SKIPPED, reason="no-gpu") for each in made]
+    )
+
+    (row,) = pages.standings(every, ())
+
+    assert ("no GPU: sm_90a", "no times", "48 registers, 16 B stack", "", "") == (
+        row.gpu, row.word, row.said, row.time, row.spark,
+    )  # fmt: skip
+
+
+def test_other_machine_code_is_marked_with_what_changed(measure, tmp_path: Path) -> None:
+    built = [(48.0, 0.0), (48.0, 0.0), (64.0, 16.0)]
+    made = [measure(night, registers=count, stack_bytes=stack) for night, (count, stack) in enumerate(built)]
+    (series,) = _loaded(tmp_path, [*made, measure(3)])
+
+    (mark,) = pages.marks(series, ())
+
+    assert ("code", "registers 48 → 64, stack 0 B → 16 B") == (mark["kind"], mark["text"])
+
+
+def test_cases_come_in_the_order_of_their_sizes() -> None:
+    assert ["8x2", "256x8", "1024x8", "a"] == sorted(["1024x8", "a", "256x8", "8x2"], key=pages.natural)
+
+
+def test_the_overview_says_where_no_night_has_a_time(measure, tmp_path: Path) -> None:
+    _loaded(tmp_path / "history", [measure(0, None, gpu="", target="sm_90a")])
+
+    (overview, page) = dashboard.build(tmp_path / "history", tmp_path / "site")
+
+    assert "No row has a time" in overview.read_text(encoding="utf-8")
+    assert '<p id="untimed" hidden>No night of this row has a time' in page.read_text(encoding="utf-8")
+    _loaded(tmp_path / "history", [measure(0)])
+    (overview, _) = dashboard.build(tmp_path / "history", tmp_path / "site")
+    assert "No row has a time" not in overview.read_text(encoding="utf-8")
+
+
 def test_another_driver_is_marked_with_what_changed(measure, tmp_path: Path) -> None:
     (series,) = _loaded(tmp_path, [measure(night, driver="590" if night > 9 else "580") for night in range(20)])
 
