@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 from kernelci.catalog import Kernel
 from kernelci.errors import GpuSick, RunnerBroken, Verdict
-from kernelci.model import EXECUTING, Finding, KernelReport, LostRow, Row, RungResult, worst
+from kernelci.losing import lost
+from kernelci.model import EXECUTING, Finding, KernelReport, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
-from kernelci.workbench.device import Device
+from kernelci.workbench.device import serves
 
 Progress = Callable[[Kernel, RungResult], None]
 Rungs = tuple[tuple[Rung, bool], ...]
@@ -58,7 +59,7 @@ class Ascent:
         kernel, done = self.referee.kernel, self._done
         path = self.referee.relative(str(kernel.path))
         results = tuple(done.get(rung.name) or _interrupted(rung) for rung, _ in self._rungs)
-        gone = _lost(self.referee)
+        gone = lost(self.referee, done)
         return KernelReport(kernel.name, kernel.reference, kernel.backend, path, self._sha256, results, gone)
 
     def _climb(self, rung: Rung, climbed: bool) -> None:
@@ -70,15 +71,6 @@ class Ascent:
             self._progress(self.referee.kernel, result)
 
 
-def _lost(referee: KernelReferee) -> tuple[LostRow, ...]:
-    """What a kernel can take out of its own judging: targets that the base's card has and its own has not."""
-    own, base = referee.kernel.card, referee.base.kernel.card if referee.base is not None else None
-    if own is None or base is None or not own.targets:
-        return ()
-    gone = [target for target in base.targets or referee.config.targets if target not in own.targets]
-    return tuple(LostRow("every case", "removed", target, f"the card no longer names {target}") for target in gone)
-
-
 def late(rungs: Rungs) -> frozenset[str]:
     """The rungs that need quiet, and those that stand on one of them."""
     found: set[str] = set()
@@ -86,11 +78,6 @@ def late(rungs: Rungs) -> frozenset[str]:
         if "quiet" in rung.needs or found & set(rung.after):
             found.add(rung.name)
     return frozenset(found)
-
-
-def device_for(backend: str, device: Device) -> bool:
-    """Whether kernels of a backend run on a device at all."""
-    return device.is_gpu or backend in ("triton", "torch")
 
 
 def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[str, RungResult]) -> Finding | None:
@@ -103,7 +90,7 @@ def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[s
         return Finding("target", "none of the asked targets is in the card's list")
     if "gpu" in rung.needs and not referee.device.is_gpu:
         return Finding("no-gpu", "no GPU on this machine")
-    if "device" in rung.needs and not device_for(referee.kernel.backend, referee.device):
+    if "device" in rung.needs and not serves(referee.kernel.backend, referee.device):
         return Finding("no-interpreter", f"no GPU on this machine, and {referee.kernel.backend} has no interpreter")
     return None
 

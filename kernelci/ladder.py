@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 import kernelci
 from kernelci import results
-from kernelci.ascent import Ascent, Progress, Rungs, device_for
+from kernelci.ascent import Ascent, Progress, Rungs
 from kernelci.basing import Base
+from kernelci.budget import stated
 from kernelci.catalog import Catalog, Kernel
 from kernelci.comparison import settle
 from kernelci.compiling.builder import Builder
@@ -29,7 +30,7 @@ from kernelci.referee import KernelReferee
 from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
-from kernelci.workbench.device import choose, environment, find, find_all
+from kernelci.workbench.device import choose, environment, find, find_all, serves
 from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
@@ -90,7 +91,7 @@ def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict
         (*plan.notes, *((f"interrupted: {missing} of {len(plan.kernels)} kernels did not finish",) if missing else ())),
         plan.change,
     )
-    return settle(report, Gate.now(court.config.gate))
+    return stated(settle(report, Gate.now(court.config.gate)), court.config.budget)
 
 
 def _dumps(plan: Plan) -> bool:
@@ -211,7 +212,7 @@ def warm(kernels: Iterable[Kernel], court: Court, side: str = "head") -> None:
     """Start the zygotes that will run one side's kernels, so that their imports overlap with compiling."""
     for kernel in kernels:
         card = kernel.card
-        if card is not None and device_for(card.backend, court.device):
+        if card is not None and serves(card.backend, court.device):
             zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend, side)
 
 

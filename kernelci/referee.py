@@ -53,7 +53,7 @@ class KernelReferee:
         self.out = court.out
         self.tier = court.tier
         self.targets = targets
-        self._court = court
+        self.court = court
         self._session: Session | None = None
         self._plan: dict[str, tuple[str, ...]] = {}
         self._trials: dict[tuple[str, str], Trial | Verdict] = {}
@@ -70,7 +70,7 @@ class KernelReferee:
         """
         court.device.enter()
         for one in filter(None, (self, self.base)):
-            one._court, one.device = court, court.device
+            one.court, one.device = court, court.device
         try:
             yield
         finally:
@@ -80,7 +80,7 @@ class KernelReferee:
         """Take the base's kernel of the same name for the other side. The same sources are compiled once."""
         self.is_new = kernel is None
         if kernel is not None:
-            self.base = KernelReferee(kernel, self._court, self.targets, side="base")
+            self.base = KernelReferee(kernel, self.court, self.targets, side="base")
             if (kernel.path.name, kernel.sha256()) == (self.kernel.path.name, self.kernel.sha256()):
                 self.base._futures = self._futures
 
@@ -94,11 +94,11 @@ class KernelReferee:
     @property
     def reference(self) -> Reference:
         """The loaded reference. Raises Verdict("unknown-reference") or Verdict("reference")."""
-        known, name = self._court.references, self.kernel.reference
+        known, name = self.court.references, self.kernel.reference
         if name not in known:
-            path = self._court.catalog.references.get(name)
+            path = self.court.catalog.references.get(name)
             if path is None:
-                found = ", ".join(self._court.catalog.references) or "none"
+                found = ", ".join(self.court.catalog.references) or "none"
                 raise Verdict("unknown-reference", f"no reference {name!r}; known are {found}")
             known[name] = _load(path)
         reference = known[name]
@@ -121,14 +121,14 @@ class KernelReferee:
                 self._futures[target] = self._submitted(target)
             if self.device.is_gpu:
                 target = self.device.target
-                self._caches = self._court.builder.fill_caches(self.kernel, self.reference, target, self.side)
+                self._caches = self.court.builder.fill_caches(self.kernel, self.reference, target, self.side)
         except (Verdict, ReferenceFailed):
             return  # precheck or `compiled` says so
         if self.base is not None and self.device.is_gpu:
             self.base.start_compiling()
 
     def _submitted(self, target: str) -> "Future[Compilation]":
-        return self._court.builder.submit(self.kernel, self.reference, target, self._court.all_configs, self.side)
+        return self.court.builder.submit(self.kernel, self.reference, target, self.court.all_configs, self.side)
 
     def compiled(self, target: str) -> Compilation:
         """The compilation for a target; waits for it. Raises Verdict."""
@@ -146,7 +146,7 @@ class KernelReferee:
             found = tuple(case for case in found if case.kind == "check")
         if self.tier == "watch":
             found = tuple(case for case in found if case.kind == "check" and 0 < self._size(case)[0] <= WATCH_ELEMENTS)
-        wanted = self._court.case_filter
+        wanted = self.court.case_filter
         named = tuple(case for case in found if wanted in ("", case.id))
         if named or not wanted:
             return named
@@ -155,19 +155,19 @@ class KernelReferee:
 
     def why_no_case(self) -> str:
         """Why there is no case to execute here, with the names of those that there are."""
-        return wording.no_case(self._court.case_filter, self.reference.cases(), self.interpreted)
+        return wording.no_case(self.court.case_filter, self.reference.cases(), self.interpreted)
 
     def hidden(self) -> tuple[Case, ...]:
         """Cases of this run alone, of sizes drawn from the reference's domain; none where one case is asked for."""
-        if self._court.case_filter or self.tier == "watch":
+        if self.court.case_filter or self.tier == "watch":
             return ()
         count = HIDDEN_CASES["interpreter" if self.interpreted else "gpu"]
-        return hidden.cases(self.reference, self._court.seed, count, lambda case: self.why_not(case) is None)
+        return hidden.cases(self.reference, self.court.seed, count, lambda case: self.why_not(case) is None)
 
     def draws(self, case: Case) -> tuple[str, ...]:
         """All families and some variants on a GPU; in the interpreter one normal draw and a turn of the others."""
-        if self._court.draw_filter:
-            return (self._court.draw_filter,)
+        if self.court.draw_filter:
+            return (self.court.draw_filter,)
         if self.tier == "watch":
             return (VARIED,)
         if not self._plan:
@@ -181,7 +181,7 @@ class KernelReferee:
 
     def require_sound(self) -> None:
         """Raise Verdict where the controls show that the reference can't tell right from wrong."""
-        weak = self._court.truths.weakness(self.reference, cache_folder(self.config) / "controls")
+        weak = self.court.truths.weakness(self.reference, cache_folder(self.config) / "controls")
         if weak is not None:
             raise Verdict(weak.reason, weak.message)
 
@@ -263,7 +263,7 @@ class KernelReferee:
     def drawn(self, case: Case, draw: str) -> Drawn:
         """Inputs, declared outputs and the truth of a case and draw. Raises Verdict("reference")."""
         try:
-            return self._court.truths.get(self.reference, self._as_run(case), draw)
+            return self.court.truths.get(self.reference, self._as_run(case), draw)
         except ReferenceFailed as error:
             raise Verdict("reference", str(error)) from error
 
@@ -297,16 +297,16 @@ class KernelReferee:
         return Start(source_of(self.kernel), self.card.entry, self.card.backend, caches, audit)
 
     def _start(self, what: Start, arena: Arena | None) -> Session:
-        return start(self._court, self.side, what, arena)
+        return start(self.court, self.side, what, arena)
 
     @property
     def seed(self) -> str:
         """The run's secret seed."""
-        return self._court.seed
+        return self.court.seed
 
     def watch(self) -> nvml.Watch:
         """A context that samples the state of this GPU."""
-        return nvml.Watch(self._court.state_of_gpu())
+        return nvml.Watch(self.court.state_of_gpu())
 
     def probe(self, arena: Arena) -> Probe:
         """A probe of the clock's own cost, among this kernel's candidates. Raises Verdict."""
@@ -318,7 +318,7 @@ class KernelReferee:
 
     def auditor(self) -> Auditor:
         """What audits this kernel's cases. Raises Verdict."""
-        court, target = self._court, self.device.target
+        court, target = self.court, self.device.target
         if court.no_ledger is None:
             court.no_ledger = missing_here(self.device.torch_name, partial(self._trusted, audit=True))
         symbols = self.compiled(target).symbols() if target in self.targets else frozenset[str]()
@@ -326,40 +326,40 @@ class KernelReferee:
 
     def calibration(self) -> Calibration:
         """What this GPU does today; measured when first asked for. Raises Verdict."""
-        court = self._court
+        court = self.court
         if court.calibration is None:
             court.calibration = calibrate(self.device.torch_name, self.device.name, self._trusted)
         return court.calibration
 
     def baselines(self, cases: tuple[Case, ...], calibration: Calibration) -> tuple[baselines.Found, str]:
         """What a user would otherwise call on these cases, by case, measured once a run; and what that took."""
-        court, device = self._court, self.device.torch_name
+        court, device = self.court, self.device.torch_name
         opened = partial(start_baseline, court)
         return baselines.beside(court.baselines, device, self.reference, cases, calibration, opened)
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""
         drawn = [self.drawn(case, VARIED) for case in cases]
-        opened = partial(cold.opened, self._court, self._start_of(), cold.sanitizing(tool, self.config))
+        opened = partial(cold.opened, self.court, self._start_of(), cold.sanitizing(tool, self.config))
         return sanitizer.inspect(tool, opened, drawn, self.config.sanitize_timeout_s)
 
     def profile(self, case: Case) -> profiler.Profile:
         """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
         binary, limit_s = profiler.require(), self.config.profile_timeout_s
-        drawn = profiler.drawn(self.reference, case, self._court.seed, self.device.torch_name)
-        opened = partial(cold.opened, self._court, self._start_of(), cold.profiling(binary, limit_s))
+        drawn = profiler.drawn(self.reference, case, self.court.seed, self.device.torch_name)
+        opened = partial(cold.opened, self.court, self._start_of(), cold.profiling(binary, limit_s))
         return profiler.profile(opened, drawn, binary, limit_s)
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""
-        where = f"--draw {draw} --seed {self._court.seed}" if draw else ""
+        where = f"--draw {draw} --seed {self.court.seed}" if draw else ""
         command = wording.command(self.kernel.name, rung, case.id if case is not None else "", where)
         return wording.finding(verdict, self.kernel, self._root, command if self.side == "head" else "")
 
     @property
     def _root(self) -> Path:
-        base = self._court.base if self.side == "base" else None
-        return (base.catalog if base is not None else self._court.catalog).root
+        base = self.court.base if self.side == "base" else None
+        return (base.catalog if base is not None else self.court.catalog).root
 
     def relative(self, file: str) -> str:
         """A file's path within the project, or its end if it lies elsewhere."""

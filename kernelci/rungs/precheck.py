@@ -29,7 +29,7 @@ def precheck(referee: Referee) -> Findings:
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         raise Verdict("entry-missing", f"no function {card.entry!r}; the file defines {', '.join(names) or 'none'}")
     _check_signature(referee, entry)
-    _check_dependencies(card.dependencies)
+    check_dependencies(card.dependencies)
     return Findings(notes=[*referee.reference.notes, *_cautions(tree)])
 
 
@@ -99,7 +99,8 @@ def _check_signature(referee: Referee, entry: ast.FunctionDef) -> None:
         )
 
 
-def _check_dependencies(dependencies: tuple[str, ...]) -> None:
+def check_dependencies(dependencies: tuple[str, ...]) -> None:
+    """Raise Verdict("missing-dependency") or Verdict("card") for what is not installed here."""
     for text in dependencies:
         try:
             wanted = Requirement(text)

@@ -66,6 +66,11 @@ def find_all() -> tuple[Device, ...]:
     return tuple(_gpu(number) for number in range(torch.cuda.device_count()))
 
 
+def serves(backend: str, device: Device) -> bool:
+    """Whether kernels of a backend run on a device at all."""
+    return device.is_gpu or backend in ("triton", "torch")
+
+
 def choose(wanted: str, known: Sequence[Device]) -> tuple[Device, ...]:
     """Those of the known devices that are wanted: a count, "all", or numbers separated by commas.
 

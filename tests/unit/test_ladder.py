@@ -270,7 +270,7 @@ def sides(referee):
     for side in (referee, referee.base):
         trial, truth = (ask(side.cases()[0], "normal:0") for ask in (side.trial, side.truth))
         found.append(f"{side.side} {bool((trial.outputs['y'] == truth.oracle['y']).all())}")
-    return Findings(notes=[*found, *sorted(referee._court.zygotes)])
+    return Findings(notes=[*found, *sorted(referee.court.zygotes)])
 """
 
 
