@@ -3,6 +3,7 @@
 torch's own sharing of CUDA tensors does not survive a sandbox; a plain handle does.
 """
 
+import contextlib
 from typing import Any
 
 import torch
@@ -51,6 +52,19 @@ def close_handle(pointer: int) -> None:
     from cuda.bindings import driver
 
     driver.cuIpcCloseMemHandle(pointer)
+
+
+def nothing_persists(device: str) -> None:
+    """Make every line of the L2 that a kernel marked as persisting (an access policy window) an ordinary one, so that
+    none outlives the window of calls that it was marked in; nothing on the CPU, or where a GPU has no such lines.
+
+    The driver says "all persisting lines in cache": those of other processes' contexts among them.
+    """
+    if device == "cpu":
+        return
+    torch.cuda.set_device(device)
+    with contextlib.suppress(CudaFailed):
+        _call("cuCtxResetPersistingL2Cache")
 
 
 def free(pointer: int) -> None:

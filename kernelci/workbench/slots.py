@@ -15,6 +15,7 @@ from kernelci.reference import Case, Reference, TensorSpec
 from kernelci.workbench import oracle, pools, workspace
 from kernelci.workbench.arena import Arena, Plan, dtype_of, reach, row_major
 from kernelci.workbench.compare import settled
+from kernelci.workbench.cuda_memory import nothing_persists
 from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.judging import by_gates, by_reference, terms
@@ -139,6 +140,7 @@ class Bank:
         self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
         for name, one in (spots or {}).items():
             self._spoil(self.layout.outputs[name], one)
+        nothing_persists(self.device)  # of what the window before marked: whose it was, and which side's, is all one
         self._lay(dealt)
 
     def _spoil(self, spec: TensorSpec, spots: Spots) -> None:

@@ -336,3 +336,16 @@ def test_a_reference_that_compares_itself_finds_what_is_wrong(bank: MakeBank) ->
     _last_of_the_largest(made)
     made.slots_of("i")[3, 2] = int(made.slots_of("x")[3, 2].argmin())
     assert "output i of slot 3" in _wrong(made)
+
+
+def test_nothing_persists_in_the_l2_when_new_values_come(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, bool]] = []
+    made = bank(SCALED)
+    before = made.slots_of("x").clone()
+    monkeypatch.setattr(slots, "nothing_persists", lambda device: said.append((device, _same(made, before))))
+    made.deal()
+    assert [("cpu", True)] == said
+
+
+def _same(bank: Bank, before: torch.Tensor) -> bool:
+    return torch.equal(bank.slots_of("x"), before)
