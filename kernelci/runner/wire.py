@@ -1,5 +1,6 @@
 """One question and one answer over a unix socket, both a line of JSON; who asks is what the kernel says."""
 
+import contextlib
 import socket
 import struct
 import time
@@ -71,5 +72,6 @@ def ask(path: Path, question: Struct, kind: type[T], timeout_s: float) -> T:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
         connection.connect(str(path))
-        send(connection, question)
+        with contextlib.suppress(BrokenPipeError):  # who is not served gets an answer without having been read
+            send(connection, question)
         return receive(connection, kind, timeout_s)

@@ -23,9 +23,10 @@ QUICK = Patience(attempts=4, backoff_s=0.01, longest_s=2.0, secondary_s=0.02, ti
 
 @pytest.fixture(scope="session")
 def standin() -> ModuleType:
-    """The module standin.py, which knows issues too."""
+    """The module standin.py, which knows issues and runners too."""
     module = _loaded("standin")
-    _loaded("standin_issues").add_to(module)
+    for more in ("standin_issues", "standin_runners"):
+        _loaded(more).add_to(module)
     return module
 
 

@@ -25,6 +25,10 @@ R = "/repos/{owner}/{repo}"
 DOWNLOAD = re.compile(r"/repos/[^/]+/[^/]+/actions/artifacts/[0-9]+/zip")
 OPERATIONS = {
     "/user": ("get",),
+    "/rate_limit": ("get",),
+    "/app/installations/{installation_id}/access_tokens": ("post",),
+    "/orgs/{org}/actions/runners/generate-jitconfig": ("post",),
+    f"{R}/actions/runners/generate-jitconfig": ("post",),
     f"{R}/pulls": ("get",),
     f"{R}/pulls/{{pull_number}}": ("get",),
     f"{R}/pulls/{{pull_number}}/files": ("get",),
@@ -42,6 +46,7 @@ OPERATIONS = {
     f"{R}/actions/runs": ("get",),
     f"{R}/actions/runs/{{run_id}}": ("get",),
     f"{R}/actions/runs/{{run_id}}/artifacts": ("get",),
+    f"{R}/actions/runs/{{run_id}}/jobs": ("get",),
     f"{R}/actions/runs/{{run_id}}/rerun": ("post",),
     f"{R}/actions/runs/{{run_id}}/rerun-failed-jobs": ("post",),
     f"{R}/actions/workflows/{{workflow_id}}/dispatches": ("post",),
