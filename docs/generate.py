@@ -67,6 +67,11 @@ def runner() -> list[str]:
     return ["", "## A GPU host", "", head, "", *options(config.RunnerOptions)]
 
 
+def budget() -> list[str]:
+    """The budget's table."""
+    return ["", "## The budget of a pull request", "", "`[tool.kernelci.budget]`", "", *options(config.BudgetOptions)]
+
+
 def configuration() -> str:
     """The tables of options."""
     return "\n".join(
@@ -80,6 +85,7 @@ def configuration() -> str:
             "",
             *options(config.Config),
             *gate(),
+            *budget(),
             *runner(),
             "",
         ]

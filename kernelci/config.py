@@ -150,6 +150,15 @@ class RunnerOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = True
 
 
+class BudgetOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[tool.kernelci.budget]`: how much GPU time the runs of one pull request may take; the base's holds."""
+
+    gpu_minutes: Annotated[
+        float, Meta(ge=0, le=1e6, description="minutes of GPU jobs, all runs of a pull request together; 0: any number")
+    ] = 0.0
+    runs: Annotated[int, Meta(ge=0, le=10**6, description="runs that reach a GPU, attempts included; 0: any number")] = 0
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Every option with its default. A new one is a new line here; docs/configuration.md is generated from it."""
 
@@ -232,6 +241,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     )
     gate: Annotated[GateOptions, Meta(description="when a slower time blocks; see below")] = GateOptions()
     runner: Annotated[RunnerOptions, Meta(description="a GPU host that takes jobs; see below")] = RunnerOptions()
+    budget: Annotated[BudgetOptions, Meta(description="GPU time of one pull request; see below")] = BudgetOptions()
     context: Annotated[
         tuple[ContextSource, ...],
         Meta(description="what agents can look up; empty: the installed DSLs and own kernels"),

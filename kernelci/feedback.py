@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kernelci import digest, second
 from kernelci.comparison import times
-from kernelci.model import BLOCKING, Finding, KernelReport, Name, Report, Row, RungResult, Second, Text
+from kernelci.model import BLOCKING, Budget, Finding, KernelReport, Name, Report, Row, RungResult, Second, Text
 from kernelci.reasons import REASONS, Outcome
 
 SCHEMA_VERSION = 1
@@ -103,6 +103,8 @@ class Feedback(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     actions: tuple[Action, ...] = ()
     remote: Remote | None = None
     artifacts: tuple[str, ...] = ()
+    budget: Budget | None = None
+    """GPU time: of a pull request what all its runs have left, of a report what that run alone leaves."""
     second: SecondReferee | None = None
 
 
@@ -129,6 +131,7 @@ def of(report: Report) -> Feedback:
         slower,
         _actions(report, kernels),
         second=_second(report.second),
+        budget=report.budget,
     )
 
 

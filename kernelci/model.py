@@ -261,6 +261,15 @@ class Second(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     """The last lines that it printed: untrusted."""
 
 
+class Budget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The GPU time that a pull request may take, and what is left of it; None: no limit, or nobody knows here."""
+
+    gpu_minutes: Annotated[float, Meta(ge=0.0, le=1e6)] | None = None
+    gpu_minutes_left: Annotated[float, Meta(ge=0.0, le=1e6)] | None = None
+    runs: Count | None = None
+    runs_left: Count | None = None
+
+
 class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All that one run found."""
 
@@ -273,6 +282,8 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     seed: Name = ""
     notes: tuple[Text, ...] = ()
     change: Change | None = None
+    budget: Budget | None = None
+    """What the configuration grants a pull request, less this run; earlier runs are counted by `kernelci feedback`."""
     second: Second | None = None
     """Counts for nothing below."""
 

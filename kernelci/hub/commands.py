@@ -15,6 +15,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--mode", type=click.Choice(["run", "compile"]), default="run", show_default=True)
 @click.option("--only", multiple=True, metavar="KERNEL", help="Only this one of the kernels that the change touches.")
 @click.option("--seed", default="", help="The run's seed in hexadecimal.")
+@click.option("--second", is_flag=True, help="Hear the head's own judge too, in a sandbox: it proves nothing.")
 @click.option("--out", type=FOLDER, default=Path("kernelci-report"), show_default=True)
 @click.pass_obj
 def judge(root: Path, /, **options: Any) -> int:
@@ -89,13 +90,16 @@ def audit(root: Path, as_json: bool, repository: str) -> int:
 @click.option("--base", required=True, help="The branch or commit that the pull request wants to change.")
 @click.option("--head", default="HEAD", show_default=True, help="The pull request's own branch or commit.")
 @click.option("--mode", type=click.Choice(["run", "compile"]), default="run", show_default=True)
+@click.option(
+    "--second", is_flag=True, help="As after an owner's label: hear the change's own judge too, in a sandbox."
+)
 @click.option("--out", type=FOLDER, default=Path("kernelci-report"), show_default=True)
 @click.pass_obj
-def rehearse(root: Path, base: str, head: str, mode: Any, out: Path) -> int:
+def rehearse(root: Path, base: str, head: str, mode: Any, out: Path, second: bool) -> int:
     """Play a pull request through both workflows on this machine, and print the comment that it would get."""
     from kernelci.hub.rehearse import rehearse as play
 
-    comment, code = play(root, base, head, mode, out)
+    comment, code = play(root, base, head, mode, out, second)
     click.echo(comment, nl=False)
     return code
 
@@ -145,4 +149,20 @@ def answer(login: str) -> int:
     return 0
 
 
-COMMANDS: tuple[click.Command, ...] = (judge, plan, merge, init, audit, rehearse, publish, feedback, answer)
+@click.command()
+@click.argument("place", metavar="OWNER/REPO#NUMBER")
+@click.option("--base", default="", metavar="COMMIT", help="Read the configuration from this commit at --root.")
+@click.pass_obj
+def budget(root: Path, place: str, base: str) -> int:
+    """Say what a pull request has left of its GPU time, by the base's configuration. Exit code 3: nothing is left."""
+    from kernelci import budget as budgets
+    from kernelci.hub import feedback as remote
+    from kernelci.hub import spending
+
+    repository, number = remote.place(place)
+    left = spending.asked(root, repository, number, base)
+    click.echo(f"{budgets.sentence(left)}{f': {spending.MORE}' if budgets.is_spent(left) else ''}")
+    return 3 if budgets.is_spent(left) else 0
+
+
+COMMANDS: tuple[click.Command, ...] = (judge, plan, merge, init, audit, rehearse, publish, feedback, budget, answer)

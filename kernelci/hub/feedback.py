@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kernelci import feedback, inert
+from kernelci import budget, feedback, inert
+from kernelci.config import BudgetOptions
 from kernelci.errors import ArtifactMissing, ConfigError, ReportError
-from kernelci.feedback import Feedback, Remote
-from kernelci.hub import REPORT, artifact, checks, limits, unpack
+from kernelci.feedback import Action, Feedback, Remote
+from kernelci.hub import REPORT, artifact, base, checks, limits, spending, unpack
 from kernelci.hub.client import Client
 from kernelci.hub.event import FULL_NAME, Run
 from kernelci.hub.pull import Pull
@@ -32,6 +33,7 @@ class Found(Struct, frozen=True):
     """What was found, and where its artifacts are."""
 
     feedback: Feedback
+    pull: Pull
     run: Run | None = None
 
 
@@ -50,9 +52,23 @@ def fetch(client: Client, number: int, wait: bool = False, folder: Path | None =
     while wait and found.feedback.state not in _ENDED and time.monotonic() < until:
         time.sleep(min(POLL_S, client.patience.longest_s))
         found = look(client, number)
+    said = _with_budget(client, found)
     if folder is None or found.run is None:
-        return found.feedback
-    return msgspec.structs.replace(found.feedback, artifacts=_unpacked(client, found.run, folder))
+        return said
+    return msgspec.structs.replace(said, artifacts=_unpacked(client, found.run, folder))
+
+
+def _with_budget(client: Client, found: Found) -> Feedback:
+    """What the pull request has left of the base's budget, whatever the report says of it."""
+    try:
+        options = base.options(client, found.pull.base.sha).budget
+    except ConfigError:  # of the base: its owners' business
+        options = BudgetOptions()
+    left = spending.left(client, found.pull, options)
+    actions = found.feedback.actions
+    if budget.is_spent(left) and found.feedback.state != "closed":
+        actions = (*actions, Action("maintainer", f"{budget.sentence(left)}: {spending.MORE}"))
+    return msgspec.structs.replace(found.feedback, budget=left, actions=actions)
 
 
 def look(client: Client, number: int) -> Found:
@@ -60,26 +76,30 @@ def look(client: Client, number: int) -> Found:
     pull = client.get(f"pulls/{number}", Pull)
     where = Remote(client.repository, number, pull.head.sha)
     if pull.state != "open":
-        return Found(Feedback(feedback.SCHEMA_VERSION, "closed", sentence="The pull request is closed.", remote=where))
+        return Found(
+            Feedback(feedback.SCHEMA_VERSION, "closed", sentence="The pull request is closed.", remote=where), pull
+        )
     check = newest_check(client, pull.head.sha)
     run = _run(client, pull, check)
     if check is not None:
         where = msgspec.structs.replace(where, conclusion=check.conclusion or "", title=check.output.title or "")
     if run is None:
         text = "No run has begun for the newest head; a first contribution may have to be allowed by a maintainer."
-        return Found(Feedback(feedback.SCHEMA_VERSION, "waiting", sentence=text, remote=where))
+        return Found(Feedback(feedback.SCHEMA_VERSION, "waiting", sentence=text, remote=where), pull)
     where = msgspec.structs.replace(where, run_url=run.html_url, attempt=run.run_attempt)
     if run.status != "completed":
-        return Found(Feedback(feedback.SCHEMA_VERSION, "running", sentence="The run is not finished.", remote=where))
-    return _reported(client, run, where)
+        return Found(
+            Feedback(feedback.SCHEMA_VERSION, "running", sentence="The run is not finished.", remote=where), pull
+        )
+    return _reported(client, pull, run, where)
 
 
-def _reported(client: Client, run: Run, where: Remote) -> Found:
+def _reported(client: Client, pull: Pull, run: Run, where: Remote) -> Found:
     try:
         report = artifact.report(client, artifact.listed(client, run), run)
     except (ArtifactMissing, ReportError) as error:
-        return Found(Feedback(feedback.SCHEMA_VERSION, "no-report", sentence=error.message, remote=where), run)
-    return Found(msgspec.structs.replace(feedback.of(report), remote=where), run)
+        return Found(Feedback(feedback.SCHEMA_VERSION, "no-report", sentence=error.message, remote=where), pull, run)
+    return Found(msgspec.structs.replace(feedback.of(report), remote=where), pull, run)
 
 
 def newest_check(client: Client, sha: str) -> checks.Check | None:
@@ -154,5 +174,6 @@ def text(found: Feedback) -> str:
     for action in found.actions:
         lines.append(inert.line(f"next ({action.who}): {action.do}"))
         lines += [f"    {inert.line(action.command, 2000)}"] if action.command else []
+    lines += [f"budget: {budget.sentence(found.budget)}"] if found.budget is not None else []
     lines += [f"artifact: {inert.line(path)}" for path in found.artifacts]
     return "\n".join(lines)

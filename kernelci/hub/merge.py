@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 
 from kernelci import results
+from kernelci.budget import stated
+from kernelci.config import BudgetOptions
 from kernelci.errors import ConfigError, RunnerBroken
 from kernelci.model import KernelReport, Report
 
@@ -54,8 +56,12 @@ def merged_report(reports: Sequence[Report], names: Sequence[str]) -> Report:
         _refuse_mixture(reports[0], names[0], report, name)
     kernels = sorted((kernel for report in reports for kernel in report.kernels), key=lambda kernel: kernel.name)
     _refuse_twins(kernels)
+    known = reports[0].budget
+    limits = BudgetOptions(gpu_minutes=known.gpu_minutes or 0.0, runs=known.runs or 0) if known else BudgetOptions()
+    together = msgspec.structs.replace(reports[0], duration_s=sum(report.duration_s for report in reports))
     return msgspec.structs.replace(
         reports[0],
+        budget=stated(together, limits).budget,
         started_at=min(report.started_at for report in reports),
         duration_s=max(report.duration_s for report in reports),
         kernels=tuple(kernels),

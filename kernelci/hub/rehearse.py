@@ -22,10 +22,15 @@ from kernelci.reporters import Context, get
 _STATUS = {"added": "added", "modified": "modified", "removed": "removed"}
 
 
-def rehearse(root: Path, base: str, head: str, mode: Literal["run", "compile"], out: Path) -> tuple[str, int]:
-    """The comment, and the exit code: 0 where the check would be green, 1 where it would not. Raises KernelciError."""
+def rehearse(
+    root: Path, base: str, head: str, mode: Literal["run", "compile"], out: Path, second: bool = False
+) -> tuple[str, int]:
+    """The comment, and the exit code: 0 where the check would be green, 1 where it would not. Raises KernelciError.
+
+    `second`: as after an owner's label, the change's own judge is heard too.
+    """
     repository = Repository(root)
-    archive = climbed(root, base, head, mode, out)
+    archive = climbed(root, base, head, mode, out, second)
     report = results.decode(unpack.member(archive, results.FILE_NAME, limits.REPORT))
     change = touched(repository, report)
     found = conclude.conclude(report, change, 1, repository.prefix)
@@ -34,11 +39,11 @@ def rehearse(root: Path, base: str, head: str, mode: Literal["run", "compile"], 
     return page if isinstance(page, str) else page.decode(), 0 if found.word in ("success", "skipped") else 1
 
 
-def climbed(root: Path, base: str, head: str, mode: str, out: Path) -> Path:
+def climbed(root: Path, base: str, head: str, mode: str, out: Path, second: bool = False) -> Path:
     """What W1 does: climb, and leave the artifact as GitHub would keep it."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernelci-rehearse-") as folder:
-        inputs = Inputs(mode=mode, root=root, out=Path(folder) / "out", base=base, head=head)
+        inputs = Inputs(mode=mode, root=root, out=Path(folder) / "out", base=base, head=head, second=second)
         act(inputs)
         pack(inputs)
         archive = out / f"{artifact_name(REPORT, 1)}.zip"
@@ -54,10 +59,10 @@ def touched(repository: Repository, report: Report) -> Touched:
     assert change is not None  # the action was given a base
     found = repository.touched(repository.merge_base(change.base, change.head), change.head)
     files = tuple(File(each.path, _STATUS[each.change]) for each in found)
-    return conclude.touched(Files(files, complete=True), _options(repository, change.base), repository.prefix)
+    return conclude.touched(Files(files, complete=True), options_at(repository, change.base), repository.prefix)
 
 
-def _options(repository: Repository, base: str) -> config.Config:
+def options_at(repository: Repository, base: str) -> config.Config:
     """The configuration of the base commit."""
     tree = repository.tree(base)
     with tempfile.TemporaryDirectory(prefix="kernelci-options-") as folder:

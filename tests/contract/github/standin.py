@@ -70,6 +70,7 @@ class GitHub:
         self.files: dict[int, list[dict[str, Any]]] = {}
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, list[dict[str, Any]]] = {}
+        self.jobs: dict[int, list[dict[str, Any]]] = {}
         self.archives: dict[int, bytes] = {}
         self.comments: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
@@ -334,9 +335,15 @@ def get_run(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
 
 def list_runs(hub: GitHub, query: dict[str, str], body: Any) -> Any:
     found = [each for each in hub.runs.values() if query.get("head_sha") in (None, each["head_sha"])]
+    found = [each for each in found if query.get("branch") in (None, each["head_branch"])]
     found = [each for each in found if query.get("event") in (None, each["event"])]
     shown = [overlaid(SHAPES["run"], each) for each in reversed(found)]
     return {"total_count": len(shown), "workflow_runs": page(shown, query)}
+
+
+def list_jobs(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
+    found = [overlaid(SHAPES["job"], {"run_id": int(number), **each}) for each in hub.jobs.get(int(number), ())]
+    return {"total_count": len(found), "jobs": page(found, query)}
 
 
 def list_artifacts(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
@@ -398,6 +405,7 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", "REPO/actions/runs", list_runs),
     ("GET", r"REPO/actions/runs/(\d+)", get_run),
     ("GET", r"REPO/actions/runs/(\d+)/artifacts", list_artifacts),
+    ("GET", r"REPO/actions/runs/(\d+)/jobs", list_jobs),
     ("GET", r"REPO/actions/artifacts/(\d+)/zip", download),
     ("POST", r"REPO/actions/runs/(\d+)/rerun(?:-failed-jobs)?", rerun),
     ("POST", r"REPO/actions/workflows/([^/]+)/dispatches", dispatch),
