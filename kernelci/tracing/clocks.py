@@ -26,7 +26,7 @@ class Axis(Struct, frozen=True):
     measured: bool
 
     def ns(self, sm: int, clock: int) -> float:
-        """Nanoseconds since the earliest anchor."""
+        """Nanoseconds since the earliest track's beginning."""
         origin, offset = self.origins[sm]
         return (clock - origin) / self.cycles_per_ns + offset  # integers first: a clock has more digits than a float
 
@@ -45,7 +45,9 @@ def align(tracks: Iterable[Recorded], fallback_cycles_per_ns: float = 1.0) -> Ax
     rate = _rate(list(anchors.values())) if timers[-1] - timers[0] >= STEPS * step else 0.0
     measured = SLOWEST <= rate <= FASTEST
     rate = rate if measured else fallback_cycles_per_ns
-    return Axis(rate, {sm: _origin(pairs, rate, timers[0]) for sm, pairs in anchors.items()}, step, measured)
+    origins = {sm: _origin(pairs, rate, timers[0]) for sm, pairs in anchors.items()}
+    first = min((clock - origins[sm][0]) / rate + origins[sm][1] for sm, pairs in anchors.items() for clock, _ in pairs)
+    return Axis(rate, {sm: (clock, ns - first) for sm, (clock, ns) in origins.items()}, step, measured)
 
 
 def _rate(groups: list[list[Anchor]]) -> float:
