@@ -142,3 +142,32 @@ def test_an_owners_label_has_the_changes_own_judge_heard_in_a_sandbox(tmp_path: 
     assert ("ada", "it left no report") == (second["by"], second["why"])
     assert "heard" == second["log"]
     assert not trace.exists()
+
+
+def test_a_spent_budget_reaches_no_gpu(standin: ModuleType, tmp_path: Path) -> None:
+    """The base grants one run, and GitHub knows of one; that the change grants itself more is no use."""
+    repository = acting.repository(tmp_path / "repository")
+    (repository / "kernelci.toml").write_text("[budget]\nruns = 1\n")
+    acting.commit(repository, "one run")
+    acting.git(repository, "checkout", "--quiet", "-b", "change")
+    (repository / "kernelci.toml").write_text("[budget]\nruns = 1000\n")
+    _kernel(repository, "mine")
+    head = acting.commit(repository, "change")
+    event = acting.pull_request(repository)
+    hub = standin.GitHub()
+    hub.open_pull(head, [], branch="change")
+    run = hub.start_run(head, branch="change")["workflow_run"]["id"]
+    hub.jobs[run] = [{"name": "kernels / gpu (0)", "status": "completed", "conclusion": "success"}]
+    shown = hub.shown_pull(7, "pull_full")
+    event["pull_request"] = shown | event["pull_request"]
+    for side in ("head", "base"):
+        event["pull_request"][side]["repo"] = shown[side]["repo"]
+    server = standin.serve(hub)
+
+    played = acting.play(repository, event, tmp_path / "play", STANDIN_API=hub.url)
+
+    server.shutdown()
+    server.server_close()
+    assert (True, False, True) == tuple(played.ran(job) for job in ("compile", "gpu", "report")), played.log[-6000:]
+    assert "0 of 1 runs are left" in _report(played)["change"]["incomplete"]
+    assert 0 != played.code
