@@ -45,6 +45,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     expect: int = 0
     incomplete: str = ""
     attempt: int = 1
+    second: bool = False
+    """Of a rehearsal: hear the second referee on this machine too."""
     max_dump_bytes: int = 256 * MIB
 
 
@@ -106,6 +108,7 @@ def act(inputs: Inputs) -> Report:
         mode="compile" if inputs.mode == "compile" else "run",
         only=inputs.kernels,
         seed=inputs.seed,
+        second=inputs.second,
     )
     if inputs.mode == "second":
         by = allowance.of_event(event.load(), inputs.head).sender.login
