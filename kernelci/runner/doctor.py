@@ -192,7 +192,7 @@ def counters(parameters: str, has_gpu: bool) -> Check:
     )
     if told == "0":
         return Check("hardware counters", True, "open to users")
-    step = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot: the rung profile needs it"
+    step = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot; profile needs it"
     return Check("hardware counters", False, "for root only" if told else "not told" if has_gpu else "no driver", step)
 
 

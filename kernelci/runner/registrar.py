@@ -51,6 +51,7 @@ def from_credentials(folder: Path, options: RunnerOptions, api: str) -> Token:
 
 def _of_app(key: str, options: RunnerOptions, api: str) -> Token:
     """Installation tokens, each asked for when it is needed."""
+    import jwt
     from github import Auth, GithubException, GithubIntegration
 
     if not options.app or not options.app_installation:
@@ -63,7 +64,7 @@ def _of_app(key: str, options: RunnerOptions, api: str) -> Token:
         except GithubException as error:
             hint = "is this the App's key, is it installed there, and is this machine's clock right?"
             raise TokenError(f"GitHub gives no token to App {options.app}: {error.status}", hint=hint) from error
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, jwt.PyJWTError) as error:
             raise TokenError(
                 f"app.pem can't be used: {type(error).__name__}", hint="it is the App's key in PEM"
             ) from error

@@ -20,7 +20,7 @@ MESSES = (
     "echo x > /tmp/kci-$UID-left; echo x > /dev/shm/kci-$UID-left; mkdir -p /var/tmp/kci-$UID-left/a",
     "ipcmk -M 4096 > /dev/null; ipcmk -Q > /dev/null; true",
     "mkdir -p a/b; touch a/b/c; chmod 000 a/b a",
-    'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'',
+    'python3 -c \'import os\nfor _ in range(1100): os.mkdir("d"); os.chdir("d")\'',
     "ln -s /etc link; touch -- '-rf' $'new\\nline'; mkfifo pipe",
     "rm -rf bin run.sh; echo 'exit 3' > run.sh; kill -9 $WORKER",
 )
