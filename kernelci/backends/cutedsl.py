@@ -11,6 +11,8 @@ from unittest import mock
 
 from kernelci.backends import Build, Builds, CompileFailed, Tuning
 from kernelci.gpus import Gpu
+from kernelci.tracing.prelude import Tracing, announced
+from kernelci.workbench import iket
 
 REUSES_CACHE = False
 DISTRIBUTIONS = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base", "nvidia-cutlass-dsl-libs-core", "apache-tvm-ffi")
@@ -81,6 +83,13 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
                 stack.enter_context(mock.patch.object(kind, "to", lambda function, device=None: function))
         stack.enter_context(mock.patch.object(JitExecutor, "__call__", return_value=None))
         yield builds
+
+
+@contextlib.contextmanager
+def traced(tracing: Tracing) -> Iterator[None]:
+    """See `backends.traced`: the ranges of CuTe DSL's own tracer become marks, and each kernel gets a track."""
+    with announced(tracing), iket.traced(tracing):
+        yield
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def preload() -> None:
     import triton.compiler
     import triton.language
     import triton.profiler.language
-    import triton.testing
+    import triton.testing  # noqa: F401
     from triton import knobs
 
     if knobs.runtime.interpret:

@@ -5,6 +5,7 @@
 # backend = "cutedsl"
 # entry = "matmul"
 # targets = ["sm_90a"]
+# regions = ["load", "wait", "compute", "epilogue"]
 # ///
 # mypy: disable-error-code="untyped-decorator"
 """c = a @ b.T in bfloat16 with float32 accumulation on Hopper's warpgroup MMA, in CuTe DSL.
@@ -27,6 +28,7 @@ import cutlass.cute as cute
 import cutlass.utils.hopper_helpers as hopper
 import torch
 from cutlass import BFloat16, Float32, Int16, Int32, Int64, const_expr, pipeline
+from cutlass.cute.experimental import iket  # ranges name regions, for traces; elsewhere the compiler drops them
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_ptr
 
@@ -165,6 +167,7 @@ def produce(ring: pipeline.PipelineTmaAsync, load_a: Operand, load_b: Operand, w
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, plan.stages)
     for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
         tile_m, tile_n = tile_of(index, work.tiles_m, work.tiles_n, plan.raster // plan.cluster)
+        iket.range_push("load")
         for k in cutlass.range(work.steps_k, unroll=1):
             ring.producer_acquire(state)  # waits until the stage is free and announces its bytes
             full = ring.producer_get_barrier(state)
@@ -172,6 +175,7 @@ def produce(ring: pipeline.PipelineTmaAsync, load_a: Operand, load_b: Operand, w
             cute.copy(tma_a, source_a, to_a[None, state.index], tma_bar_ptr=full)
             cute.copy(tma_b, source_b, to_b[None, state.index], tma_bar_ptr=full, mcast_mask=mask)
             state.advance()
+        iket.range_pop()
     ring.producer_tail(state)  # no block may exit while another still signals its barriers
 
 
@@ -184,23 +188,31 @@ def consume(
     ready = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
     done = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, plan.stages)
     for index in cutlass.range(work.first, work.tiles_m * work.tiles_n, work.step, unroll=1):
+        iket.range_push("compute")
         acc.fill(0.0)
         warpgroup.fence()
+        iket.range_push("wait")
         ring.consumer_wait(ready)
+        iket.range_pop()
         multiply(acc, operand_a, operand_b, ready.index, mma)
         ready.advance()
         for _ in cutlass.range(1, work.steps_k, unroll=1):
+            iket.range_push("wait")
             ring.consumer_wait(ready)
+            iket.range_pop()
             multiply(acc, operand_a, operand_b, ready.index, mma)
             ready.advance()
             warpgroup.wait_group(1)  # all but the newest product: the stage before it is free
             ring.consumer_release(done)
             done.advance()
         warpgroup.wait_group(0)
+        iket.range_pop()
+        iket.range_push("epilogue")
         ring.consumer_release(done)
         done.advance()
         tile_m, tile_n = tile_of(index, work.tiles_m, work.tiles_n, plan.raster // plan.cluster)
         store(acc, (tile_m * plan.cluster + work.rank, tile_n))
+        iket.range_pop()
 
 
 @cute.jit
@@ -286,15 +298,21 @@ def matmul_generic(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, mma: cute.Til
     tiles_m, tiles_n = cute.ceil_div(c.shape[0], plan.m), cute.ceil_div(c.shape[1], plan.n)
     tile_m, tile_n = tile_of(block, tiles_m, tiles_n, plan.raster)
     for k in cutlass.range(0, a.shape[1], K, unroll=1):
+        iket.range_push("load")
         fill(smem_a, a, tile_m * plan.m, k, tid)
         fill(smem_b, b, tile_n * plan.n, k, tid)
         cute.arch.fence_proxy("async.shared", space="cta")  # wgmma reads through the asynchronous proxy
         cute.arch.sync_threads()
+        iket.range_pop()
+        iket.range_push("compute")
         warpgroup.fence()
         multiply(acc, operand_a, operand_b, 0, mma)
         warpgroup.wait_group(0)
         cute.arch.sync_threads()
+        iket.range_pop()
+    iket.range_push("epilogue")
     store_direct(plan, mma, tid, c, acc, (tile_m, tile_n))
+    iket.range_pop()
 
 
 def make_tma(op: Any, matrix: cute.Tensor, rows: int, columns: int, multicast: int = 1) -> Operand:

@@ -5,6 +5,7 @@
 # backend = "cutedsl"
 # entry = "softmax"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 # mypy: disable-error-code="untyped-decorator"
 """Softmax over the last axis in CuTe DSL.
@@ -27,6 +28,7 @@ import cutlass
 import cutlass.cute as cute
 import torch
 from cutlass import Float32, Int32, Int64, const_expr
+from cutlass.cute.experimental import iket  # ranges name regions, for traces; elsewhere the compiler drops them
 from cutlass.cute.runtime import make_fake_stream, make_ptr
 
 DTYPES = {torch.float32: cutlass.Float32, torch.float16: cutlass.Float16, torch.bfloat16: cutlass.BFloat16}
@@ -115,14 +117,20 @@ def softmax_in_registers(x: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexpr
     # Every thread takes part in the reductions, so rows beyond the last read it again and write nothing.
     source = x[cutlass.min(row, x.shape[0] - 1), None, None]
     fragment = cute.make_rmem_tensor((plan.vec, plan.items), x.element_type)
+    iket.range_push("load")
     values = load(source, lane, plan.threads, fragment)
     top = values.reduce(cute.ReductionOp.MAX, init_val=-Float32.inf, reduction_profile=0)
+    iket.range_pop()  # the maximum has waited for all of it
+    iket.range_push("compute")
     top = reduce_row(top, cute.arch.fmax, buffers[None, 0], plan.threads)
     powers = exp(values - top, x.element_type is Float32)
     total = powers.reduce(cute.ReductionOp.ADD, init_val=0.0, reduction_profile=0)
     total = reduce_row(total, operator.add, buffers[None, 1], plan.threads)
+    iket.range_pop()
+    iket.range_push("epilogue")
     if row < x.shape[0]:
         store(powers * (1.0 / total), y[row, None, None], lane, plan.threads, fragment)
+    iket.range_pop()
 
 
 @cute.kernel
@@ -138,17 +146,25 @@ def softmax_in_two_passes(x: cute.Tensor, y: cute.Tensor, plan: cutlass.Constexp
     steps = cute.ceil_div(x.shape[2], span)
     top, total = Float32(LOWEST), Float32(0.0)
     for step in cutlass.range(steps, unroll=1):
+        iket.range_push("load")
         values = load(source, lane + step * span, plan.threads, fragment)
         higher = cute.arch.fmax(top, values.reduce(cute.ReductionOp.MAX, init_val=LOWEST, reduction_profile=0))
+        iket.range_pop()
+        iket.range_push("compute")
         part = exp(values - higher, exact).reduce(cute.ReductionOp.ADD, init_val=0.0, reduction_profile=0)
         total = total * exp(top - higher, exact) + part
         top = higher
+        iket.range_pop()
+    iket.range_push("compute")
     row_top = reduce_row(top, cute.arch.fmax, buffers[None, 0], plan.threads)
     scale = 1.0 / reduce_row(total * exp(top - row_top, exact), operator.add, buffers[None, 1], plan.threads)
+    iket.range_pop()
+    iket.range_push("epilogue")
     for step in cutlass.range(steps, unroll=1):  # backwards: what was read last is still in the L2 cache
         start = lane + (steps - 1 - step) * span
         values = load(source, start, plan.threads, fragment)
         store(exp(values - row_top, exact) * scale, target, start, plan.threads, fragment)
+    iket.range_pop()
 
 
 @cute.jit
