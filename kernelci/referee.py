@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace
 
-from kernelci import backends, cold, wording
+from kernelci import backends, cold, disturbing, wording
 from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
@@ -55,6 +56,7 @@ class KernelReferee:
         self.targets = targets
         self.court = court
         self._session: Session | None = None
+        self._disturbed: dict[str, Session] = {}
         self._plan: dict[str, tuple[str, ...]] = {}
         self._trials: dict[tuple[str, str], Trial | Verdict] = {}
         self._futures: dict[str, Future[Compilation]] = {}
@@ -247,6 +249,17 @@ class KernelReferee:
         """The trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
         return run_drawn(self._running(), self.drawn(case, draw), config)
 
+    def disturbed(self, case: Case, draw: str, name: str) -> Trial:
+        """The trial of a case and draw under a disturbance (kernelci.disturbing), in a candidate of its own.
+
+        Raises Verdict.
+        """
+        if name not in self._disturbed:
+            what = self._start_of()
+            stub = replace(what, source=disturbing.source(what.source, what.entry, name))
+            self._disturbed[name] = self._start(stub, None)
+        return run_drawn(self._disturbed[name], self.drawn(case, draw))
+
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
         """The distinct outputs of many calls on the same inputs. Raises Verdict."""
         return repeats(self._running(), self.drawn(case, draw), count)
@@ -370,9 +383,10 @@ class KernelReferee:
         if self.base is not None:
             self.base.forget()
         self._trials.clear()
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        for session in filter(None, (self._session, *self._disturbed.values())):
+            session.close()
+        self._session = None
+        self._disturbed.clear()
 
 
 def _load(path: Path) -> Reference | ReferenceFailed:

@@ -146,6 +146,8 @@ def _why_not(member: Member, rungs: set[str], gpu: str, tier: str) -> str:
         return f"kernelci has no rung {member.expect.rung} yet"
     if member.expect.gpu and not gpu:
         return "only a GPU shows it"
+    if member.expect.cpu and gpu:
+        return "only the interpreter shows it"
     if member.expect.tier not in ("pr", tier):
         return f"only --tier {member.expect.tier} has the case that shows it"
     return ""

@@ -85,6 +85,9 @@ class Referee(Protocol):
     def pinned(self, case: Case, draw: str, config: int) -> Any:
         """The Trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
 
+    def disturbed(self, case: Case, draw: str, name: str) -> Any:
+        """The Trial of a case and draw under a disturbance (kernelci.disturbing) of this name. Raises Verdict."""
+
     def trial(self, case: Case, draw: str) -> Any:
         """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
 
@@ -161,6 +164,7 @@ ORDER = (
     "run",
     "correctness",
     "sanitize",
+    "perturb",
     "benchmark",
     "dump",
     "trace",

@@ -239,12 +239,12 @@ class _Program:
         """Compile as `Program.compile` does, and keep source and PTX."""
         code = self.real.compile(target_type, *args, **kwargs)
         files = {"cu": text(self.source).encode(), str(target_type): bytes(code.code)}
-        if ptx := _ptx(self.real):
+        if ptx := ptx_of(self.real):
             files.setdefault("ptx", ptx)
         return Code(code, self.owner, files)
 
 
-def _ptx(program: Any) -> bytes:
+def ptx_of(program: Any) -> bytes:
     """What NVRTC made on the way to the cubin; empty if this version keeps none."""
     from cuda.bindings import nvrtc
 

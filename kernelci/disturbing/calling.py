@@ -1,0 +1,87 @@
+"""The untrusted side of a disturbance: the entry of a kernel, called while something is changed around it."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Made = list[str]
+"""What was changed, an entry for each launch or compilation; empty: this call was like any other."""
+
+
+class Undisturbed(Exception):
+    """Nothing was there to change."""
+
+
+def kernel(path: Path) -> ModuleType:
+    """The kernel's own file, imported as it always is."""
+    from kernelci.compiling.loading import load
+
+    return load(path)
+
+
+def disturbed(module: ModuleType, entry: str, name: str) -> Callable[..., Any]:
+    """The entry of a kernel under the disturbance of that name; raises Undisturbed where none was made."""
+    inner, ever = getattr(module, entry), Made()
+
+    @functools.wraps(inner)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with _MAKERS[name]() as made:
+            result = inner(*args, **kwargs)
+        ever.extend(made[:1])
+        if not (made or (ever and name in _ONCE)):
+            raise Undisturbed(f"{name}: this call launched or compiled nothing that it can change")
+        return result
+
+    return called
+
+
+@contextlib.contextmanager
+def _delays() -> Iterator[Made]:
+    from kernelci.disturbing import compilers
+
+    with contextlib.ExitStack() as stack:
+        yield compilers.delayed(stack)
+
+
+def _fill() -> contextlib.AbstractContextManager[Made]:
+    from kernelci.disturbing import interpreter
+
+    return interpreter.fill()
+
+
+def _order() -> contextlib.AbstractContextManager[Made]:
+    from kernelci.disturbing import interpreter
+
+    return interpreter.order()
+
+
+def _shared() -> contextlib.AbstractContextManager[Made]:
+    from kernelci.disturbing import shared
+
+    return shared.dirty()
+
+
+def _launched(option: str, change: Callable[[int], int]) -> Callable[[], contextlib.AbstractContextManager[Made]]:
+    def make() -> contextlib.AbstractContextManager[Made]:
+        from kernelci.disturbing import launching
+
+        return launching.overridden(option, change)
+
+    return make
+
+
+MOST_WARPS = 16
+_MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Made]]] = {
+    "fill": _fill,
+    "order": _order,
+    "shared": _shared,
+    "delays": _delays,
+    "warps-more": _launched("num_warps", lambda warps: min(2 * warps, MOST_WARPS)),
+    "warps-fewer": _launched("num_warps", lambda warps: max(warps // 2, 1)),
+    "stages-one": _launched("num_stages", lambda stages: 1),
+    "stages-more": _launched("num_stages", lambda stages: stages + 1),
+}
+_ONCE = ("delays",)  # what was compiled so stays so: later calls of the same kernel compile nothing

@@ -1,0 +1,27 @@
+"""Other launch options for Triton kernels: the same source, another number of warps or of pipeline stages."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+DEFAULTS = {"num_warps": 4, "num_stages": 3}  # of triton.backends.nvidia.compiler.CUDAOptions
+
+
+@contextlib.contextmanager
+def overridden(option: str, change: Callable[[int], int]) -> Iterator[list[str]]:
+    """Every launch gets the option changed, whether the kernel, its autotuner or nobody named it."""
+    from triton.runtime import jit
+
+    made: list[str] = []
+    run = jit.JITFunction.run
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = int(kwargs.get(option) or DEFAULTS[option])
+        kwargs[option] = change(given)
+        if kwargs[option] != given:
+            made.append(f"{option}={kwargs[option]} for {given}")
+        return run(self, *args, **kwargs)
+
+    with mock.patch.object(jit.JITFunction, "run", launched):
+        yield made

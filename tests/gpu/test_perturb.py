@@ -1,0 +1,35 @@
+"""Disturbances for real: what counts on clean shared memory, on warps in step or on four warps is stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelci import selftest
+from kernelci.model import Report
+from kernelci.selftest import ACCEPTED, STOPPED
+
+CORPUS = Path(__file__).resolve().parents[1] / "bad_kernels"
+MEMBERS = [member for member in selftest.corpus(CORPUS) if member.belongs(("X3", "X4")) and member.expect.gpu]
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """One climb of them all, in the full tier."""
+    found = selftest.climb(tmp_path_factory.mktemp("x4") / "project", MEMBERS, "full", rungs=("perturb",))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.path.stem)
+def test_is_stopped_or_accepted(report: Report, member: selftest.Member) -> None:
+    result = selftest.judge(member, report, {})
+    assert (ACCEPTED if member.expect.honest else STOPPED) == result.verdict, result.detail
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.path.stem)
+def test_every_disturbance_was_made(report: Report, member: selftest.Member) -> None:
+    kernel = next(one for one in report.kernels if Path(one.path).stem == member.path.stem)
+    rung = kernel.rung("perturb")
+    notes = [note for row in rung.rows for note in row.notes] if rung is not None else []
+    assert not [note for note in notes if note.startswith("the shared memory") and "nothing to change" in note]
