@@ -35,7 +35,6 @@ from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
-LEFT = ("profile", "roofline")  # besides dumps, folders in which rungs leave files
 
 
 class Plan(Struct, frozen=True):
@@ -148,7 +147,7 @@ def _prepare(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         is_report = (out / results.FILE_NAME).is_file()  # else such a folder is somebody else's
-        for name in ("dumps", *(LEFT if is_report else ())):
+        for name in results.FOLDERS if is_report else results.FOLDERS[:1]:
             shutil.rmtree(out / name, ignore_errors=True)
         (out / results.FILE_NAME).unlink(missing_ok=True)
         probe = out / ".writable"

@@ -16,6 +16,7 @@ from kernelci.errors import ConfigError, ReportError
 from kernelci.model import SCHEMA_VERSION, Report
 
 FILE_NAME = "results.json"
+FOLDERS = ("dumps", "profile", "roofline", "trace")  # beside it: where rungs leave files
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 24
 # Possessive, since a string of 60 MB would otherwise keep gigabytes of places to go back to.

@@ -177,8 +177,10 @@ def pack(inputs: Inputs) -> list[str]:
     dumps = folder / ("report" if inputs.part else "dumps")
     (folder / "report").mkdir(parents=True)
     shutil.copy(inputs.out / results.FILE_NAME, folder / "report")
-    source, left_out, total = inputs.out / "dumps", [], 0
-    files = [path for path in source.rglob("*") if path.is_file() and not path.is_symlink()] if source.is_dir() else []
+    left_out, total = [], 0
+    sources = [inputs.out / name for name in results.FOLDERS if not (inputs.out / name).is_symlink()]
+    every = (path for source in sources if source.is_dir() for path in source.rglob("*"))
+    files = [path for path in every if path.is_file() and not path.is_symlink()]
     for path in sorted(files, key=lambda path: (path.stat().st_size, path)):
         total += path.stat().st_size
         name = path.relative_to(inputs.out)

@@ -116,9 +116,10 @@ def _refuse_twins(kernels: Sequence[KernelReport]) -> None:
 
 def _copy_dumps(folder: Path, out: Path) -> None:
     """The shard's artifacts; links are left behind."""
-    source = (folder.parent if folder.is_file() else folder) / "dumps"
-    if source.is_dir() and not source.is_symlink() and source.resolve() != (out / "dumps").resolve():
-        shutil.copytree(source, out / "dumps", symlinks=True, dirs_exist_ok=True, ignore=_links)
+    for name in results.FOLDERS:
+        source = (folder.parent if folder.is_file() else folder) / name
+        if source.is_dir() and not source.is_symlink() and source.resolve() != (out / name).resolve():
+            shutil.copytree(source, out / name, symlinks=True, dirs_exist_ok=True, ignore=_links)
 
 
 def _links(folder: str, names: list[str]) -> set[str]:

@@ -66,6 +66,16 @@ def test_a_part_carries_its_dumps(tmp_path: Path, reports: ModuleType) -> None:
     assert ("kernelci-part-gpu-1-3", "") == (found["report-artifact"], found["dumps"])
 
 
+def test_profiles_rooflines_and_traces_go_with_the_dumps(tmp_path: Path, reports: ModuleType) -> None:
+    inputs = _left(tmp_path, reports)
+    for name in ("profile/k.ncu-rep", "roofline/k.svg", "trace/k.json", "else/secret"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("x")
+    action.pack(inputs)
+    expected = ["dumps/a.ptx", "dumps/b.sass", "profile/k.ncu-rep", "roofline/k.svg", "trace/k.json"]
+    assert expected == _files(tmp_path / "artifacts" / "dumps")
+
+
 def test_no_link_is_uploaded(tmp_path: Path, reports: ModuleType) -> None:
     inputs = _left(tmp_path, reports)
     (tmp_path / "dumps" / "link").symlink_to("/etc/passwd")

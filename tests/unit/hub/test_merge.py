@@ -70,9 +70,12 @@ def test_dumps_come_along_and_links_do_not(tmp_path: Path, halves: tuple[Report,
         (folder / "dumps").mkdir(parents=True)
         (folder / "dumps" / f"{folder.name}.ptx").write_text(folder.name)
         (folder / "dumps" / f"{folder.name}.link").symlink_to("/etc/passwd")
+        (folder / "profile").mkdir()
+        (folder / "profile" / f"{folder.name}.ncu-rep").write_text(folder.name)
         results.write(half, folder)
     merge(folders, tmp_path / "out")
     assert ["a.ptx", "b.ptx"] == sorted(path.name for path in (tmp_path / "out" / "dumps").iterdir())
+    assert ["a.ncu-rep", "b.ncu-rep"] == sorted(path.name for path in (tmp_path / "out" / "profile").iterdir())
 
 
 def test_what_is_left_undone_stands_in_the_report(tmp_path: Path, halves: tuple[Report, Report]) -> None:
