@@ -1,15 +1,16 @@
 """How far apart the gates hold honest and careless arithmetic: `python benchmarks/gates_margin.py [--write]`.
 
-Emulates, for softmax, rmsnorm and matmul over all draws, what a kernel could do: honest variants (another order of
-summation, an ulp here and there) must stay below the bounds in every draw, careless ones (fp16 accumulators, partial
+Emulates, for softmax, rmsnorm, matmul and a sum over all draws, what a kernel could do: honest variants (another order
+of summation, an ulp here and there) must stay below the bounds in every draw, careless ones (fp16 accumulators, partial
 sums in bf16, tf32, a truncated exp) must be above them in at least one draw of a case.
 """
 
 import argparse
 import datetime
+import itertools
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -51,6 +52,21 @@ def lanes(accumulator: torch.dtype, width: int = LANES) -> Sum:
         for lane in range(1, width):
             whole = (whole.float() + total[..., lane].float()).to(accumulator)
         return whole.float()[..., None]
+
+    return add
+
+
+def threads(width: int) -> Sum:
+    """Add as `width` threads do, each one after another, and then in a tree."""
+
+    def add(values: Tensor) -> Tensor:
+        parts = torch.nn.functional.pad(values, (0, -values.shape[-1] % width)).view(*values.shape[:-1], -1, width)
+        total = torch.zeros_like(parts[..., 0, :])
+        for step in range(parts.shape[-2]):
+            total = total + parts[..., step, :]
+        while total.shape[-1] > 1:
+            total = total[..., ::2] + total[..., 1::2]
+        return total
 
     return add
 
@@ -114,6 +130,7 @@ def _plain(values: Tensor) -> Tensor:
 
 HONEST = {
     "other order": Arithmetic(lanes(torch.float32), exp=exp2, product=blocks(torch.float32, 32)),
+    "256 threads": Arithmetic(threads(256), product=blocks(torch.float32, 128)),
     "backwards": Arithmetic(lambda values: _plain(values.flip(-1)), product=lambda a, b: a.flip(1) @ b.flip(1).T),
 }
 CARELESS = {
@@ -122,12 +139,13 @@ CARELESS = {
     "bf16 split": Arithmetic(split(torch.bfloat16, 2), product=split_k(torch.bfloat16, 2)),
     "truncated exp or 1/sqrt": Arithmetic(_plain, exp=truncated_exp, rsqrt=quick_rsqrt),
 }
-# What the contract allows or the operation does not have: tf32 holds every bf16 and fp16 number; matmul has no exp; two
-# sums of squares in bf16, or a 1/sqrt of nine bits, move a row's scale by less than half an ulp of bf16, which rounding
-# the output does too.
+# What the contract allows or the operation does not have: tf32 holds every bf16 and fp16 number; a product or a sum has
+# no exp; two sums of squares in bf16, or a 1/sqrt of nine bits, move a row's scale by less than half an ulp of bf16,
+# which rounding the output does too.
 EXEMPT = {
     *(("tf32", name, dtype) for name in ("softmax", "rmsnorm", "matmul") for dtype in ("bfloat16", "float16")),
     *(("truncated exp or 1/sqrt", "matmul", dtype) for dtype in ("float32", "float16", "bfloat16")),
+    ("truncated exp or 1/sqrt", "repeatable_sum", "float32"),
     *((name, "rmsnorm", "bfloat16") for name in ("bf16 split", "truncated exp or 1/sqrt")),
 }
 
@@ -151,7 +169,18 @@ def matmul(how: Arithmetic, a: Tensor, b: Tensor) -> dict[str, Tensor]:
     return {"c": how.product(how.operand(a), how.operand(b))}
 
 
-EMULATED: dict[str, Callable[..., dict[str, Tensor]]] = {"softmax": softmax, "rmsnorm": rmsnorm, "matmul": matmul}
+def repeatable_sum(how: Arithmetic, x: Tensor) -> dict[str, Tensor]:
+    """As a kernel does: float32 inside."""
+    return {"y": how.add(how.operand(x))[..., 0]}
+
+
+EMULATED: dict[str, Callable[..., dict[str, Tensor]]] = {
+    "softmax": softmax,
+    "rmsnorm": rmsnorm,
+    "matmul": matmul,
+    "repeatable_sum": repeatable_sum,
+}
+FOLDERS = (ROOT / "references", ROOT / "tests" / "bad_kernels" / "references")
 
 
 def computed(reference: Reference, drawn: Drawn, how: Arithmetic) -> dict[str, Tensor]:
@@ -179,14 +208,16 @@ def ratio(reference: Reference, drawn: Drawn, outputs: dict[str, Tensor]) -> flo
     )
 
 
-def variants(reference: Reference, drawn: Drawn) -> Iterator[tuple[str, bool, dict[str, Tensor]]]:
+def variants(
+    reference: Reference, drawn: Drawn, careless: bool = True
+) -> Iterator[tuple[str, bool, dict[str, Tensor]]]:
     """Name, whether it must pass, and the outputs."""
     honest = drawn.truth.honest
     yield "honest", True, honest
     yield "an ulp", True, {name: nudged(drawn.truth.oracle[name], value.dtype) for name, value in honest.items()}
     for name, how in HONEST.items():
         yield name, True, computed(reference, drawn, how)
-    for name, how in CARELESS.items():
+    for name, how in CARELESS.items() if careless else ():
         dtype = str(next(iter(honest.values())).dtype).removeprefix("torch.")
         if (name, reference.name, dtype) not in EXEMPT:
             yield name, False, computed(reference, drawn, how)
@@ -226,14 +257,16 @@ class Row(Struct):
         return self.largest <= 1 if self.must_pass else self.caught > 0
 
 
-def measure(reference: Reference, dtype: str, chosen: list[Case], seed: str, device: str = "cpu") -> list[Row]:
-    """All variants over all draws of the cases."""
+def measure(
+    reference: Reference, dtype: str, chosen: list[Case], seeds: Sequence[str], device: str = "cpu"
+) -> list[Row]:
+    """All variants over all draws of the cases; a careless one is looked at under the first seed alone."""
     rows: dict[str, Row] = {}
     for case in chosen:
         worst: dict[str, float] = {}
-        for draw in names(3):
+        for seed, draw in itertools.product(seeds, names(3)):
             drawn = make(reference, case, draw, seed, device)
-            for name, must_pass, outputs in variants(reference, drawn):
+            for name, must_pass, outputs in variants(reference, drawn, careless=seed == seeds[0]):
                 found = ratio(reference, drawn, outputs)
                 rows.setdefault(name, Row(reference.name, dtype, name, must_pass))
                 worst[name] = max(worst.get(name, 0.0), found or 0.0)
@@ -267,23 +300,25 @@ def table(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Measure all three references in three dtypes, print the table, and append it to docs/measurements.md."""
+    """Measure all references in their dtypes, print the table, and append it to docs/measurements.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="append the table to docs/measurements.md")
     parser.add_argument("--seed", default="margin")
+    parser.add_argument("--seeds", type=int, default=1, help="how many runs' seeds the honest ones must pass under")
     parser.add_argument("references", nargs="*", default=list(EMULATED), help="only these")
     options = parser.parse_args()
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    seeds = [options.seed, *(f"{options.seed}{number}" for number in range(1, options.seeds))]
     rows: list[Row] = []
     for name in options.references:
-        reference = load(ROOT / "references" / f"{name}.py")
+        reference = load(next(path for path in (folder / f"{name}.py" for folder in FOLDERS) if path.is_file()))
         for dtype in ("float32", "float16", "bfloat16"):
-            rows += measure(reference, dtype, cases(reference, dtype), options.seed, device)
+            rows += measure(reference, dtype, cases(reference, dtype), seeds, device)
     print(table(rows))
     if options.write:
         where = torch.cuda.get_device_name() if device != "cpu" else f"CPU ({platform.machine()})"
         head = f"\n## The gates' margin\n\n{datetime.date.today()}, torch {torch.__version__}, {where}, emulated by "
-        head += "`python benchmarks/gates_margin.py --write`; all plain draws, three normal seeds.\n\n"
+        head += f"`python benchmarks/gates_margin.py --seeds {options.seeds} --write`; all plain draws.\n\n"
         with (ROOT / "docs" / "measurements.md").open("a", encoding="utf-8") as file:
             file.write(head + table(rows) + "\n")
     raise SystemExit(0 if all(row.right for row in rows) else 1)

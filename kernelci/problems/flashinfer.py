@@ -13,8 +13,8 @@ from kernelci.problems import definitions, safetensors
 from kernelci.problems.definitions import Definition, Given, Malformed, Tolerance, Workload, definition, workloads
 from kernelci.problems.exact import Exact, widest
 from kernelci.problems.offline import NeedsNetwork, offline
-from kernelci.problems.origins import TIED, WORST, Origin
-from kernelci.reference import Budget, Case, Cost, ReferenceFailed, TensorSpec
+from kernelci.problems.origins import TIED, Origin
+from kernelci.reference import Case, Cost, ReferenceFailed, TensorSpec
 
 CAP = 10.0  # times a workload's own tolerance: beyond it an element is wrong, whatever share may be
 _TRIED = (1, 2, 7, 16)  # sizes of variable axes where there is no workload
@@ -67,7 +67,6 @@ class Problem:
         reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         vars(made).update(
             cases=self._cases, inputs=self._inputs, outputs=self._outputs, cost=self._cost, reference=reference,
-            budget=Budget(worst=WORST) if self._dtype in ("float32", "float64") else Budget(),
             notes=self._notes(), one_shape=True, avoided=self._avoided(), unpoked=self._unpoked(),
             reference_name=self._definition.name,
         )  # fmt: skip

@@ -17,8 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernelci.problems.modules import Function, origin_of
 from kernelci.problems.offline import NeedsNetwork, offline
-from kernelci.problems.origins import TIED, WORST, Origin, Watched
-from kernelci.reference import Budget, Case, Cost, ReferenceFailed, TensorSpec
+from kernelci.problems.origins import TIED, Origin, Watched
+from kernelci.reference import Case, Cost, ReferenceFailed, TensorSpec
 
 LARGEST_BYTES = 48 * 2**30
 """Of inputs, weights and outputs: beyond this no GPU has room for them, their oracle and their slots."""
@@ -166,7 +166,6 @@ class Problem:
         reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         made.__dict__.update(
             cases=self._cases, inputs=self._inputs, outputs=self._specs, cost=self._cost, reference=reference,
-            budget=Budget(worst=WORST) if self._dtype in ("float32", "float64") else Budget(),
             precision=getattr(self._module, "precision", None), notes=tuple(self._notes), one_shape=True,
             avoided=() if all(value.is_floating_point() for value in self._outputs.values()) else TIED,
             unpoked=tuple(name for name, origin in self._origins.items() if not origin.drawn),

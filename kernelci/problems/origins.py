@@ -66,11 +66,6 @@ _MOVED = {"add": 1, "__add__": 1, "__radd__": 1, "sub": -1, "__sub__": -1}
 _SCALED = ("mul", "__mul__", "__rmul__")
 _DIVIDED = ("div", "true_divide", "__truediv__")
 
-
-# Of an element's error, in full precision. Problems of one shape get many more draws than usual, and torch's own fused
-# operations are often exact to the last digit where a row's terms cancel: 4.2 times their error was seen of an honest
-# batch norm, once in a hundred climbs. tf32 is off by hundreds.
-WORST = 8.0
 # Families whose values are equal, or nearly: which of them an index names is nowhere said.
 TIED = ("ties", "zeros", "constant", "constant-rows", "denormals", "tiny", "low-rank", "sentinels")
 

@@ -250,12 +250,10 @@ def _repeats(seen: _Seen) -> tuple[Metric, ...]:
 
 def _notes(referee: Referee, case: Case, draws: tuple[str, ...], seen: _Seen) -> tuple[str, ...]:
     notes = [f"{len(draws) - len(seen.unsteady)} draws", *filter(None, [referee.substitution(case)])]
-    budget, usual = referee.reference.budget, Budget()
-    if budget != usual:
-        rmse = f"{budget.rmse:g}" if budget.rmse else "the usual one"
-        notes.append(
-            f"the reference's own budget: {budget.worst:g} (usual {usual.worst:g}) for an element, {rmse} for RMSE"
-        )
+    budget = referee.reference.budget
+    if budget != Budget():
+        worst, rmse = (f"{factor:g}" if factor else "the usual one" for factor in (budget.worst, budget.rmse))
+        notes.append(f"the reference's own budget: {worst} for an element, {rmse} for RMSE")
     if case.kind == "hidden":
         notes.append("a hidden case, drawn from the domain with this run's seed")
     for text, names in (

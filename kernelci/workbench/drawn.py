@@ -46,7 +46,8 @@ class Drawn(Struct, frozen=True):
     @property
     def bytes(self) -> int:
         """Memory that the tensors take."""
-        values: list[Any] = [*self.inputs.values(), *self.truth.oracle.values(), *self.truth.honest.values()]
+        truths = (self.truth.oracle, self.truth.honest, self.truth.moved)
+        values: list[Any] = [*self.inputs.values(), *(value for truth in truths for value in truth.values())]
         return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
 
 

@@ -53,6 +53,7 @@ def by_gates(reference: Reference, name: str, actual: torch.Tensor, truth: Truth
         reference.nan_allowed,
         reference.budget,
         terms,
+        truth.moved.get(name),
     )
 
 

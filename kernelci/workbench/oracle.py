@@ -1,4 +1,9 @@
-"""The oracle: the reference in float64, and the honest implementation that sets the error budget."""
+"""The oracle: the reference in float64, and the honest implementation that sets the error budget.
+
+Where an output is judged in full precision the honest implementation is asked twice, the second time on inputs that are
+off by an ulp or two (`workbench.moved`). Its first answer may be right by luck, as a mean of equal values is in one
+order of summation and not in another; the second shows what an ulp on the way costs (Wilkinson's backward error).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,31 +13,50 @@ from msgspec import Struct
 
 from kernelci.reference import Reference, ReferenceFailed, TensorSpec
 from kernelci.workbench.arena import dtype_of
+from kernelci.workbench.compare import precision_of
+from kernelci.workbench.moved import moved
 from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 
 
 class Truth(Struct, frozen=True):
-    """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes."""
+    """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes.
+
+    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision.
+    """
 
     oracle: dict[str, torch.Tensor]
     honest: dict[str, torch.Tensor]
+    moved: dict[str, torch.Tensor] = {}
 
 
 def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Truth:
     """Compute both on the device of the inputs. Raises ReferenceFailed, also for results of another shape."""
     names = tuple(outputs)
     oracle = reference.truth(widened(inputs, torch.float64), names)
-    honest = reference.honest(widened(inputs, _accumulator(inputs)), names)
-    for name, spec in outputs.items():
-        expected = logical_shape(spec.shape, dtype_of(spec.dtype))
+    wide = widened(inputs, _accumulator(inputs))
+    full = [name for name in names if _is_full(reference, outputs[name])]
+    again = reference.honest(moved(wide), names) if full else {}
+    honest = reference.honest(wide, names)
+    for name in names:
         for values in (oracle[name], honest[name]):
-            if tuple(values.shape) != expected:
-                shapes = f"{tuple(values.shape)}, declared is {expected}"
-                raise ReferenceFailed(f"{reference.name}: reference() gives {name} of shape {shapes}")
+            _check_shape(reference, name, values, outputs[name])
     return Truth(
         {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
         {name: rounded(values, dtype_of(outputs[name].dtype)) for name, values in honest.items()},
+        {name: rounded(again[name], dtype_of(outputs[name].dtype)) for name in full},
     )
+
+
+def _is_full(reference: Reference, spec: TensorSpec) -> bool:
+    dtype = dtype_of(spec.dtype)
+    return is_float(dtype) and (reference.precision or precision_of(dtype)) == "full"
+
+
+def _check_shape(reference: Reference, name: str, values: torch.Tensor, spec: TensorSpec) -> None:
+    expected = logical_shape(spec.shape, dtype_of(spec.dtype))
+    if tuple(values.shape) != expected:
+        shapes = f"{tuple(values.shape)}, declared is {expected}"
+        raise ReferenceFailed(f"{reference.name}: reference() gives {name} of shape {shapes}")
 
 
 def ask_stacked(
@@ -45,9 +69,9 @@ def ask_stacked(
     tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
     scalars = {name: value for name, value in inputs.items() if name not in tensors}
 
-    def one(some: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    def one(some: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], ...]:
         truth = ask(reference, {**scalars, **some}, outputs)
-        return truth.oracle, truth.honest
+        return truth.oracle, truth.honest, truth.moved
 
     try:
         return Truth(*torch.func.vmap(one, randomness="error")(tensors))
@@ -55,7 +79,7 @@ def ask_stacked(
         each = [one({name: value[index] for name, value in tensors.items()}) for index in range(count)]
         return Truth(
             *(
-                {name: torch.stack([side[name] for side in sides]) for name in outputs}
+                {name: torch.stack([side[name] for side in sides]) for name in sides[0]}
                 for sides in zip(*each, strict=True)
             )
         )

@@ -36,6 +36,6 @@ def margin() -> ModuleType:
 def test_margin(margin: ModuleType, name: str, dtype: str) -> None:
     reference = load(ROOT / "references" / f"{name}.py")
     chosen = [case for case in margin.cases(reference, dtype) if case.id == QUICK[name, dtype]]
-    rows = margin.measure(reference, dtype, chosen, "test")
+    rows = margin.measure(reference, dtype, chosen, ("test", "again"))
     assert 5 <= len(rows)
     assert [] == [(row.variant, row.largest) for row in rows if not row.right]
