@@ -79,7 +79,7 @@ def _fetched(source: str, options: RunnerOptions, to: Path) -> Path:
                 file.write(part)
     except (requests.RequestException, OSError) as error:
         hint = "or fetch it elsewhere: kernelci runner setup --archive FILE"
-        raise RunnerBroken(f"{url}: {error}", hint=hint) from error
+        raise RunnerBroken(f"{url}: {type(error).__name__}: {str(error)[:150]}", hint=hint) from error
     return to
 
 
