@@ -13,16 +13,19 @@ import pytest
 EXAMPLES = Path(__file__).parent / "examples"
 ROOT = Path(__file__).parents[3]
 CHILD = """
-import json, os, sys, types, warnings
+import contextlib, json, os, sys, types, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
+ADDRESS = 0x7F0012345600  # of the buffer that a job with `regions` traces into
 backend_name, cache, jobs = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
 from kernelci import backends, gpus
 backend = backends.get(backend_name)
 os.environ.update(backend.environment(cache))
 backend.preload()
 from kernelci.compiling import building, loading
+from kernelci.tracing.prelude import Tracing
 from kernelci.workbench import cubin
+import torch
 answers = []
 for job in jobs:
     arguments = {
@@ -31,10 +34,15 @@ for job in jobs:
     }
     answer = {"builds": [], "notes": [], "error": "", "message": "", "line": 0, "file": ""}
     try:
-        module = loading.load(Path(job["file"]))
         gpu = gpus.for_target(job["target"])
         case = types.SimpleNamespace(**job.get("case", {}))
-        result = building.build(module, job["entry"], case, arguments, gpu, backend, job.get("all_configs", False))
+        if hasattr(case, "dtype"):
+            case.dtype = getattr(torch, case.dtype)
+        regions = job.get("regions")
+        traced = contextlib.nullcontext() if regions is None else backend.traced(Tracing(ADDRESS, tuple(regions)))
+        with traced:
+            module = loading.load(Path(job["file"]))
+            result = building.build(module, job["entry"], case, arguments, gpu, backend, job.get("all_configs", False))
         answer["notes"] = list(result.notes)
         for made in result.builds:
             files = {name: content.decode(errors="replace") for name, content in made.files.items()}
