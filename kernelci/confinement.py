@@ -8,7 +8,6 @@ before a byte of the head is run: bubblewrap where namespaces nest, else Landloc
 
 import contextlib
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -31,11 +30,18 @@ LOG_BYTES = 16_000
 PROCESSES = 4096
 OUT = f"{sandbox.PRIVATE}/out"
 END_S = 10.0
+LEAST_LEFT = 0.03  # of this machine's memory
 _CHUNK = 2**16
 _POLL_S = 0.2
 _WATCH_S = 1.0
 # What the run prints goes to standard error, and its report alone to standard output.
 _SCRIPT = f'"$@" >&2; test -f {OUT}/{results.FILE_NAME} && exec cat {OUT}/{results.FILE_NAME}'
+# Limits that hold for all that starts in the sandbox, the shell too: a process of the head could make that one its own.
+_LIMITED = (
+    "import os, resource, signal, sys; signal.signal(signal.SIGPIPE, signal.SIG_DFL); "
+    f"[resource.setrlimit(kind, (most, most)) for kind, most in ((resource.RLIMIT_NPROC, {PROCESSES}), "
+    "(resource.RLIMIT_CORE, 0))]; os.execvp(sys.argv[1], sys.argv[1:])"
+)
 _LEVEL = "import msgspec; from kernelci.workbench import sandbox; print(msgspec.json.encode(sandbox.level()).decode())"
 
 
@@ -62,7 +68,7 @@ def confined(project: Path, shown: Sequence[Path], arguments: Sequence[str], bou
     device = find()
     inner = _level_inside(device)
     where = f"{level.text}, for the whole run; candidates in it: {inner.text}{f' ({inner.why})' if inner.why else ''}"
-    code = f"{sandbox.import_paths()}from kernelci.confinement import inside; inside()"
+    code = f"{sandbox.import_paths()}from kernelci.__main__ import main; main()"
     command = [sys.executable, "-I", "-c", code, "--root", str(project)]
     command += [arguments[0], "--out", OUT, *arguments[1:]]
     try:
@@ -82,15 +88,6 @@ def _level_inside(device: Device) -> sandbox.Level:
         return sandbox.Level("process", sandbox.PLAIN, f"not found out: {log[-200:]}")
 
 
-def inside() -> None:
-    """The run itself, in the sandbox: kernelci's command line, within limits that hold for all that it starts."""
-    for kind, limit in ((resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(kind, (limit, limit))
-    from kernelci.__main__ import main
-
-    main()
-
-
 def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Device) -> tuple[bytes, str]:
     """What a command in the sandbox writes to standard output, and the end of what it writes to standard error.
 
@@ -100,7 +97,7 @@ def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Dev
     environment = variables(Path(sandbox.PRIVATE), _gpu(device))
     with sandbox.Jail(nodes, (), shown=shown, alone=True) as jail:
         process = subprocess.Popen(
-            jail.command(inner),
+            jail.command([sys.executable, "-I", "-c", _LIMITED, *inner]),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -146,8 +143,23 @@ def _collected(process: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[byte
 
 
 def _check_memory(pid: int, bounds: Bounds) -> None:
+    """Its processes' own memory; and what the machine has left, since files in memory belong to no process."""
     if namespaces.memory(pid) > bounds.memory_bytes:
-        raise Stopped(f"it took more than {bounds.memory_bytes / 2**30:.0f} GiB of memory")
+        raise Stopped(f"it took more than {bounds.memory_bytes / 2**30:.1f} GiB of memory")
+    if _left_bytes() < LEAST_LEFT * _memory_bytes():
+        raise Stopped("this machine's memory was used up")
+
+
+def _left_bytes() -> int:
+    """Memory that could still be had (proc(5): meminfo, MemAvailable)."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return _memory_bytes()
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -167,7 +179,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def most_memory() -> int:
     """Three quarters of this machine's memory, in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+    return _memory_bytes() * 3 // 4
 
 
 @click.command()

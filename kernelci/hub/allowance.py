@@ -9,12 +9,14 @@ import datetime
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from kernelci.config import Config
 from kernelci.errors import EventError
 from kernelci.hub import event
 from kernelci.hub.event import Actor, Id, Repository, Run, Sha
+from kernelci.model import Report
 from kernelci.second import LABEL
 
 if TYPE_CHECKING:  # the job that runs kernels needs no client of GitHub
@@ -24,6 +26,7 @@ PROMPT_S = 600.0
 SKEW_S = 5.0
 EVENTS = 3_000  # of a pull request that are looked at
 OWNERS = ("admin", "maintain")
+LEFT_OUT = "rows of a second referee were left out"
 
 
 class NotAllowed(Exception):
@@ -95,7 +98,9 @@ def check_owner(client: "Client", options: Config, login: str) -> None:
             raise NotAllowed(f"{login} set the label {LABEL}, and is none of the owners that the configuration names")
         return
     role = client.find(f"collaborators/{login}/permission", Role)
-    if role is None or (role.permission != "admin" and role.role_name not in OWNERS):
+    if role is None:
+        raise NotAllowed(f"{login} set the label {LABEL}, and GitHub does not tell what they may do here")
+    if role.permission != "admin" and role.role_name not in OWNERS:
         raise NotAllowed(f"{login} set the label {LABEL}, and does not maintain this repository")
 
 
@@ -109,6 +114,17 @@ def verified(client: "Client", pull: int, run: Run, options: Config) -> str:
     check_owner(client, options, login)
     _check_run(history, ours[-1], run)
     return login
+
+
+def kept(client: "Client", pull: int, run: Run, options: Config, report: Report) -> Report:
+    """The report, with a second referee's rows only where GitHub says that an owner allowed them for this commit."""
+    if report.second is None:
+        return report
+    try:
+        by = verified(client, pull, run, options)
+    except NotAllowed as why:
+        return msgspec.structs.replace(report, second=None, notes=(*report.notes, f"{LEFT_OUT}: {why}"))
+    return msgspec.structs.replace(report, second=msgspec.structs.replace(report.second, by=by))
 
 
 def _check_run(history: Iterable[Happened], label: Happened, run: Run) -> None:

@@ -15,10 +15,11 @@ from kernelci import budget, feedback, inert
 from kernelci.config import BudgetOptions
 from kernelci.errors import ArtifactMissing, ConfigError, ReportError
 from kernelci.feedback import Action, Feedback, Remote
-from kernelci.hub import REPORT, artifact, base, checks, limits, spending, unpack
+from kernelci.hub import REPORT, allowance, artifact, base, checks, limits, spending, unpack
 from kernelci.hub.client import Client
 from kernelci.hub.event import FULL_NAME, Run
 from kernelci.hub.pull import Pull
+from kernelci.model import Report
 
 _NAME = re.compile(FULL_NAME)
 _PLACE = re.compile(r"([^#]+)#([0-9]{1,9})")
@@ -99,7 +100,17 @@ def _reported(client: Client, pull: Pull, run: Run, where: Remote) -> Found:
         report = artifact.report(client, artifact.listed(client, run), run)
     except (ArtifactMissing, ReportError) as error:
         return Found(Feedback(feedback.SCHEMA_VERSION, "no-report", sentence=error.message, remote=where), pull, run)
+    if report.second is not None:  # else nothing is asked
+        report = _with_second(client, pull, run, report)
     return Found(msgspec.structs.replace(feedback.of(report), remote=where), pull, run)
+
+
+def _with_second(client: Client, pull: Pull, run: Run, report: Report) -> Report:
+    try:
+        options = base.options(client, pull.base.sha)
+    except ConfigError:  # of the base: its owners' business
+        return msgspec.structs.replace(report, second=None)
+    return allowance.kept(client, pull.number, run, options, report)
 
 
 def newest_check(client: Client, sha: str) -> checks.Check | None:
@@ -171,6 +182,9 @@ def text(found: Feedback) -> str:
             case = ", ".join(part for part in (failure.case, failure.target, failure.draw) if part)
             lines.append(inert.line(f"{kernel.name} at {failure.rung}: {failure.title} ({case or 'whole rung'})"))
             lines += [f"    {each}" for each in inert.head(failure.diagnosis, 12).split("\n")]
+    for kernel in found.second.kernels if found.second is not None else ():
+        at_rung = f" at {kernel.first_failure.rung}" if kernel.first_failure is not None else ""
+        lines.append(inert.line(f"{kernel.name} (proves nothing): {kernel.outcome}{at_rung}"))
     for action in found.actions:
         lines.append(inert.line(f"next ({action.who}): {action.do}"))
         lines += [f"    {inert.line(action.command, 2000)}"] if action.command else []

@@ -7,11 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from kernelci import inert
-from kernelci.config import Config
 from kernelci.errors import ArtifactMissing, EventError, KernelciError, ReportError, Superseded, TokenError
 from kernelci.hub import REPORT, allowance, artifact, base, checks, event, pull, sticky
 from kernelci.hub.client import Client, Patience, connect
@@ -21,7 +19,6 @@ from kernelci.publication import Link, Publication
 from kernelci.reporters import Context, markdown
 
 _BEGUN = ("requested", "in_progress")
-LEFT_OUT = "rows of a second referee were left out"
 
 
 class Posted(Struct, frozen=True):
@@ -87,24 +84,13 @@ def _complete(scene: Scene) -> Posted:
     files = pull.files(scene.client, scene.pull)
     options = base.options(scene.client, scene.pull.base.sha, scene.prefix)
     change = touched(files, options, scene.prefix)
-    report = _allowed(scene, options, report)
+    report = allowance.kept(scene.client, scene.pull.number, run, options, report)
     found = conclude(report, change, run.run_attempt, scene.prefix)
     if not pull.is_current(scene.client, scene.pull):
         raise Superseded(f"pull request {scene.pull.number} moved on while its report was read")
     if found.retry and _repeated(scene):
         return _wait(scene, check, found)
     return _post(scene, check, report, change, found, listed, files.paths)
-
-
-def _allowed(scene: Scene, options: Config, report: Report) -> Report:
-    """The report, with a second referee's rows only where GitHub says that an owner allowed them for this commit."""
-    if report.second is None:
-        return report
-    try:
-        by = allowance.verified(scene.client, scene.pull.number, scene.event.workflow_run, options)
-    except allowance.NotAllowed as why:
-        return msgspec.structs.replace(report, second=None, notes=(*report.notes, f"{LEFT_OUT}: {why}"))
-    return msgspec.structs.replace(report, second=msgspec.structs.replace(report.second, by=by))
 
 
 def _post(

@@ -19,7 +19,7 @@ from kernelci.workbench.device import Device
 pytestmark = pytest.mark.skipif(not sandbox.level().sandboxed, reason=f"no sandbox here: {sandbox.level().why}")
 CARD = '# /// script\n# [tool.kernelci]\n# reference = "sum"\n# backend = "triton"\n# entry = "sum"\n# ///\n'
 ATTEMPTS = """
-    import json, os, pathlib, socket, sys, time
+    import json, os, pathlib, resource, socket, sys
 
     SECRET, PID, PORT, NAME, ROOT = {secret!r}, {pid}, {port}, {name!r}, {root!r}
 
@@ -51,6 +51,7 @@ ATTEMPTS = """
         "write beside kernelci": lambda: put({package!r} + "/evil.py"),
         "write to the host's home": lambda: put(pathlib.Path({home!r}) / "evil"),
         "become root": lambda: os.setuid(0),
+        "take back a limit": lambda: resource.setrlimit(resource.RLIMIT_NPROC, (10**5, 10**5)),
         "see devices": lambda: [name for name in os.listdir("/dev") if name.startswith(("sd", "vd", "kvm", "mem"))],
     }}
     said = {{}}
@@ -64,7 +65,15 @@ ATTEMPTS = """
     print("SAID" + json.dumps(said), file=sys.stderr, flush=True)
     os._exit(0)
 """
-REFUSED = ("FileNotFoundError", "PermissionError", "ProcessLookupError", "ConnectionRefusedError", "OSError", [])
+REFUSED = (
+    "FileNotFoundError",
+    "PermissionError",
+    "ProcessLookupError",
+    "ConnectionRefusedError",
+    "ValueError",
+    "OSError",
+    [],
+)
 
 
 def written(folder: Path, rung: str) -> Path:

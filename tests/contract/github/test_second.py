@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelci.hub import action
-from kernelci.hub.publish import LEFT_OUT
+from kernelci.hub import action, feedback
+from kernelci.hub.allowance import LEFT_OUT
+from kernelci.hub.client import Client, Patience
 from kernelci.model import KernelReport, Report, RungResult, Second
 from kernelci.reasons import Outcome
 from kernelci.second import LABEL
@@ -17,6 +18,7 @@ JUDGE = [("references/topk.py", "added"), ("kernels/topk/a.py", "added")]
 BEGAN = "2026-11-30T10:00:10Z"
 SET = "2026-11-30T10:00:08Z"
 REPOSITORY = "octo-org/kernels"
+QUICK = Patience(attempts=2, backoff_s=0.01, pace_s=0)
 
 
 @pytest.fixture
@@ -157,3 +159,17 @@ def test_the_job_that_asks_follows_the_bases_configuration(github, tmp_path) -> 
     github.contents["kernelci.toml"] = b'owners = ["bob"]\n'
     github.permissions["ada"] = "admin"
     assert "allowed=false\n" == _allowed(github, tmp_path)
+
+
+@pytest.mark.parametrize(("permission", "shown"), [("maintain", True), ("write", False)])
+def test_feedback_takes_the_runs_word_for_nothing_either(
+    permission: str, shown: bool, github, standin, run_of, heard, opened
+) -> None:
+    github.permissions["ada"] = permission
+    github.label(LABEL, "ada", SET)
+    opened(github, standin, JUDGE)
+    run = run_of(heard)["workflow_run"]
+    github.runs[run["id"]] |= {"actor": github.user("ada"), "created_at": BEGAN}
+    found = feedback.look(Client(REPOSITORY, github.token, github.url, QUICK), 7).feedback
+    assert shown == (found.second is not None)
+    assert shown == ("second referee: topk/a (proves nothing): PASSED" in feedback.text(found))
