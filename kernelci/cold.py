@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernelci.config import Config
-from kernelci.court import Court, Start, environment_for, hidden_folders, start
+from kernelci.court import Court, Start, environment_for, hidden_folders, load_limit_s, start
 from kernelci.reference import Case, Reference
 from kernelci.tracing.prelude import TraceAt
 from kernelci.tracing.regions import Trace
@@ -45,7 +45,7 @@ def opened(court: Court, what: Start, tool: Tool) -> tuple[Session, Single]:
         shown=tool.shown,
         folder=tool.folder,
     )
-    limits = Limits(config.load_timeout_s, tool.limit_s, config.memory_bytes)
+    limits = Limits(load_limit_s(config, what.backend), tool.limit_s, config.memory_bytes)
     where = (what.source, what.entry, what.backend, device.torch_name)
     return Session(single, *where, limits, what.caches, separate=tool.separate), single
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kernelci import backends
 from kernelci.basing import Base
 from kernelci.catalog import Catalog
-from kernelci.compiling.builder import Builder
+from kernelci.compiling.builder import Builder, intercepts
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.reference import Reference, ReferenceFailed
@@ -91,10 +91,15 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
     if what.backend in missing:
         raise Verdict("missing-dependency", f"{what.backend} can't be imported: {missing[what.backend]}")
     call_s = config.call_timeout_s if device.is_gpu else config.interpreter_timeout_s
-    limits = Limits(config.load_timeout_s, call_s, config.memory_bytes)
+    limits = Limits(load_limit_s(config, what.backend), call_s, config.memory_bytes)
     name = device.torch_name
     where = (what.source, what.entry, what.backend, name)
     return Session(zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
+
+
+def load_limit_s(config: Config, backend: str) -> float:
+    """The deadline, s, for importing a kernel: where that builds it too, no shorter than that for compiling."""
+    return config.load_timeout_s if intercepts(backend) else max(config.load_timeout_s, config.compile_timeout_s)
 
 
 def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:
