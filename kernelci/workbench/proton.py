@@ -41,12 +41,13 @@ class Scopes:
         self._memory = memory
         self._launches = 0
         self._scratch: Any = None
+        self._rests = False
 
     def running(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """A JITFunction.run that records."""
 
         def recorded(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("warmup"):
+            if self._rests or kwargs.get("warmup"):
                 return run(function, *args, **kwargs)
             events = proton.ring_events(self._layout()[0].events)
             while True:
@@ -62,6 +63,18 @@ class Scopes:
             return kernel
 
         return recorded
+
+    def resting(self, measure: Callable[..., Any]) -> Callable[..., Any]:
+        """An autotuner's method that measures, whose launches are as they always are."""
+
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            self._rests = True
+            try:
+                return measure(*args, **kwargs)
+            finally:
+                self._rests = False
+
+        return measured
 
     def _layout(self) -> tuple[Layout, int]:
         return writing.opened(self._memory.read(self._tracing.address, HEADER_BYTES))
@@ -100,10 +113,14 @@ class Scopes:
 @contextlib.contextmanager
 def traced(tracing: Tracing, memory: Memory | None = None) -> Iterator[Scopes]:
     """Under it each launch is instrumented and leaves its tracks in the trace buffer."""
+    from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
     found = Scopes(tracing, memory or DeviceMemory())
-    with mock.patch.object(JITFunction, "run", found.running(JITFunction.run)):
+    with (
+        mock.patch.object(JITFunction, "run", found.running(JITFunction.run)),
+        mock.patch.object(Autotuner, "_bench", found.resting(Autotuner._bench)),
+    ):
         yield found
 
 
