@@ -18,7 +18,8 @@ from kernelci.workbench.location import locate, neighbours
 from kernelci.workbench.trial import bits, is_refusal
 
 FAULTS_BEFORE_GIVING_UP = 8
-# In the full tier: calls on the same inputs, for the largest case and for the others.
+# In the full tier: calls on the same inputs, for the largest case (on a GPU: an interpreter runs its programs one after
+# another, and a thousand calls of it show no more than a few) and for the others.
 REPEATS_LARGEST, REPEATS = 1000, 30
 # Configurations of an autotuner that are judged alone at most, each on so many cases.
 CONFIGS, CONFIG_CASES = 64, 3
@@ -214,7 +215,7 @@ def _distinct(referee: Referee, case: Case, draw: str) -> int:
     if referee.tier != "full":
         return 0
     sizes = {one.id: _elements(referee, one) for one in referee.cases() if referee.why_not(one) is None}
-    largest = sizes.get(case.id, 0) == max(sizes.values(), default=0)
+    largest = referee.device.is_gpu and sizes.get(case.id, 0) == max(sizes.values(), default=0)
     count = REPEATS_LARGEST if largest else REPEATS
     results = referee.repeats(case, draw, count)
     for outputs in results[1:]:
