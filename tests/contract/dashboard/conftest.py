@@ -1,5 +1,6 @@
 """A made-up year, its dashboard on a local server, and a headless Chromium to look at it."""
 
+import datetime
 import functools
 import importlib.util
 import os
@@ -8,13 +9,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelci import history
 from kernelci.nightly import dashboard
+from kernelci.reasons import Outcome
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,11 +53,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     began = time.process_time()  # the processor's, so that a busy machine fails nothing
     dashboard.build(history, out, "octo-org/kernels")
     took = time.process_time() - began
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(out)))
+    with _served(out) as url:
+        yield Site(out, url, took)
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield Site(out, f"http://127.0.0.1:{server.server_address[1]}", took)
+    yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def untimed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Three nights of one kernel without a GPU; the last has other machine code."""
+    history_, out = tmp_path_factory.mktemp("untimed"), tmp_path_factory.mktemp("site")
+    for night, (registers, stack) in enumerate([(48.0, 0.0), (48.0, 0.0), (64.0, 16.0)]):
+        day = datetime.date(2026, 1, 1) + datetime.timedelta(days=night)
+        record = history.Measure(
+            day, f"{day}T02:00:00+00:00", "softmax/a", Outcome.PASSED, "8x8-fp32", "no-gpu", commit=f"{night:040x}",
+            target="sm_90a", registers=registers, stack_bytes=stack, code_bytes=4096.0, compile_s=2.5, error_ratio=0.4,
+        )  # fmt: skip
+        path, data = history.night_file([record])
+        (history_ / path).parent.mkdir(parents=True, exist_ok=True)
+        (history_ / path).write_bytes(data)
+    dashboard.build(history_, out)
+    with _served(out) as url:
+        yield Site(out, url, 0.0)
 
 
 @pytest.fixture(scope="session")
