@@ -58,6 +58,11 @@ class Launch(Struct, frozen=True):
         return next((self.metrics[name] for name in names if name in self.metrics), None)
 
 
+def scale(unit: str) -> float:
+    """What a value in this unit is to be multiplied by."""
+    return _SCALES.get(unit, 1.0)
+
+
 def parse(raw: str, details: str = "") -> tuple[Launch, ...]:
     """The launches of a report, in order, from both pages. Raises Unreadable."""
     rows = _table(raw)
@@ -89,7 +94,7 @@ def _launch(
     for name, unit, text in zip(names, units, row, strict=True):
         value = number(text)
         if "__" in name and value is not None:
-            metrics[name] = value * _SCALES.get(unit, 1.0)
+            metrics[name] = value * scale(unit)
     kernel = found.get(_KERNEL, "")[:300]
     return Launch(kernel, metrics, found.get("Grid Size", ""), found.get("Block Size", ""), advice.get(found[_ID], ()))
 

@@ -7,17 +7,17 @@ which therefore runs in a sandbox too.
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from kernelci.errors import RunnerBroken, Verdict
 from kernelci.reference import Case, Reference
-from kernelci.workbench import instruments, ncu_report, sandbox, trial
+from kernelci.workbench import instruments, ncu_module, ncu_report, sandbox, trial
 from kernelci.workbench.drawn import VARIED, Drawn, draw_inputs
 from kernelci.workbench.ncu_report import Launch
 from kernelci.workbench.oracle import Truth
@@ -104,12 +104,15 @@ def trouble(log: str, report: bytes, stopped: Verdict | None) -> Verdict | None:
 
 
 def read(report: bytes, binary: Path) -> tuple[Launch, ...]:
-    """The launches in a report. Raises Verdict("profiler-refused") for one that can't be read."""
-    with tempfile.TemporaryDirectory(prefix="kernelci-ncu-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / REPORT_NAME).write_bytes(report)
-        (folder / REPORT_NAME).chmod(0o644)
+    """The launches in a report: by NVIDIA's module where there is one that can read it, else from the tool's own pages.
+
+    Raises Verdict("profiler-refused") for one that can't be read.
+    """
+    module = ncu_module.folder(instruments.home_of_nsight_compute(binary))
+    with contextlib.suppress(ncu_report.Unreadable):  # of another version, say
+        if module is not None:
+            return by_module(module, report)
+    with _laid(report) as folder:
         raw, details = (_page(binary, folder, page) for page in ("raw", "details"))
     try:
         return ncu_report.parse(raw, details)
@@ -120,20 +123,51 @@ def read(report: bytes, binary: Path) -> tuple[Launch, ...]:
         ) from error
 
 
+def by_module(module: Path, report: bytes) -> tuple[Launch, ...]:
+    """The launches of a report, by the module that lies in a folder. Raises ncu_report.Unreadable."""
+    with _laid(report) as folder:
+        inside = (Path(REPORT) if sandboxed() else folder) / REPORT_NAME
+        line = [sys.executable, "-I", str(ncu_module.script()), str(module), str(inside), str(ncu_report.LAUNCHES)]
+        return ncu_module.decoded(_output(line, (module, ncu_module.script()), folder, subprocess.DEVNULL))
+
+
+@contextlib.contextmanager
+def _laid(report: bytes) -> Iterator[Path]:
+    """A folder with the report, which the sandbox's user may see."""
+    with tempfile.TemporaryDirectory(prefix="kernelci-ncu-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / REPORT_NAME).write_bytes(report)
+        (folder / REPORT_NAME).chmod(0o644)
+        yield folder
+
+
 def _page(binary: Path, folder: Path, page: str) -> str:
     """One page of a report as CSV, with the tool's complaints before or after it."""
     inside = Path(REPORT) if sandboxed() else folder
     line = [str(binary), "--import", str(inside / REPORT_NAME), "--page", page, "--csv", "--print-units", "base"]
-    with tempfile.TemporaryFile() as output, _jailed(line, binary, folder) as whole:
+    return _output(line, (instruments.home_of_nsight_compute(binary),), folder).decode("utf-8", "replace")
+
+
+def _output(line: Sequence[str], shown: tuple[Path, ...], folder: Path, complaints: int = subprocess.STDOUT) -> bytes:
+    """What a command prints of the report in a folder, in a sandbox that shows it these too; cut where it is long."""
+    with tempfile.TemporaryFile() as output, _jailed(line, shown, folder) as whole:
         try:
-            subprocess.run(whole, **_QUIET, stdout=output, timeout=IMPORT_S, env=_ENVIRONMENT, check=False)
+            subprocess.run(
+                whole,
+                stdin=subprocess.DEVNULL,
+                stderr=complaints,
+                stdout=output,
+                timeout=IMPORT_S,
+                env=_ENVIRONMENT,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
-            return f"no answer within {IMPORT_S:.0f} s"
+            return f"no answer within {IMPORT_S:.0f} s".encode()
         output.seek(0)
-        return output.read(ncu_report.MAX_CHARACTERS).decode("utf-8", "replace")
+        return output.read(ncu_report.MAX_CHARACTERS)
 
 
-_QUIET: Any = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
 _ENVIRONMENT = {
     "LC_ALL": "C",
     "HOME": sandbox.PRIVATE,
@@ -143,10 +177,9 @@ _ENVIRONMENT = {
 
 
 @contextlib.contextmanager
-def _jailed(line: Sequence[str], binary: Path, folder: Path) -> Iterator[Sequence[str]]:
+def _jailed(line: Sequence[str], shown: tuple[Path, ...], folder: Path) -> Iterator[Sequence[str]]:
     if not sandboxed():
         yield line
         return
-    shown = (instruments.home_of_nsight_compute(binary),)
     with sandbox.Jail((), (), shown=shown, writable={REPORT: folder}, alone=True) as jail:
         yield jail.command(line)

@@ -8,7 +8,7 @@ import torch
 
 from kernelci.errors import Verdict
 from kernelci.reference import TensorSpec, check
-from kernelci.workbench import profiler
+from kernelci.workbench import ncu_module, profiler
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.oracle import Truth
 from kernelci.workbench.protocol import Source
@@ -16,6 +16,7 @@ from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single
 
 from .ncu_pages import DETAILS, RAW
+from .test_ncu_module import STAND_IN as MODULE
 
 # Starts the process, waits for it, and leaves a report and a log as the tool does; or prints a page of a report.
 STAND_IN = """\
@@ -36,6 +37,16 @@ log.write_text("{log}")
 sys.exit(code)
 """
 WHOLE = "report.write_bytes(b'a report')"
+
+
+@pytest.fixture(autouse=True)
+def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A stand-in for NVIDIA's module, which knows no report of these."""
+    folder = tmp_path / "module"
+    folder.mkdir(mode=0o755)
+    (folder / "ncu_report.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.setattr(ncu_module, "folder", lambda home: folder)
+    return folder
 
 
 def _profile(
@@ -63,6 +74,11 @@ def test_a_report_is_read_back(tmp_path: Path) -> None:
     found = _profile(tmp_path)
     assert (["softmax_tile", "tail"], b"a report") == ([each.kernel for each in found.launches], found.report)
     assert "SharedMemoryConflicts" == found.launches[0].advice[0].rule
+
+
+def test_a_report_that_the_module_can_read_is_read_by_it(tmp_path: Path) -> None:
+    told = """report.write_text('[{"name": "by the module", "metrics": {}, "rules": []}]')"""
+    assert ["by the module"] == [each.kernel for each in _profile(tmp_path, told).launches]
 
 
 @pytest.mark.parametrize(
