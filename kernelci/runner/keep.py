@@ -8,6 +8,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -92,17 +93,27 @@ class Keep:
         return sweep.alive(found, processes)
 
     def strike(self) -> None:
-        """End the job, but not GitHub's listener, which then tells GitHub."""
-        processes = sweep.table()
-        listeners = [pid for pid in self.pids() if processes.get(pid) and processes[pid].name == LISTENER]
-        spared = {each.pid for pid in listeners for each in sweep.ancestors(pid, processes)}
-        self._kill(self.pids() - spared)
+        """End the job, but not GitHub's listener, which then tells GitHub.
+
+        All are stopped before the first one ends: a worker that saw its step end would go on with the next.
+        """
+        stopped: frozenset[int] = frozenset()
+        while new := self._struck() - stopped:
+            self._signal(new, signal.SIGSTOP)
+            stopped |= new
+        self._signal(stopped, signal.SIGKILL)
+
+    def _struck(self) -> frozenset[int]:
+        """All of the job but the listener and what it was started by."""
+        pids, processes = self.pids(), sweep.table()
+        listeners = [pid for pid in pids if pid in processes and processes[pid].name == LISTENER]
+        return pids - {each.pid for pid in listeners for each in sweep.ancestors(pid, processes)}
 
     def end(self, within_s: float = KILL_S) -> frozenset[int]:
         """End every process; those that are still there afterwards. Our own children are waited for."""
         last = time.monotonic() + within_s
         while pids := self.pids():
-            self._kill(pids)
+            self._signal(pids, signal.SIGKILL)
             if time.monotonic() > last:
                 return pids
             time.sleep(_STEP_S)
@@ -122,10 +133,10 @@ class Keep:
         return any(processes[pid].name == WORKER for pid in self.pids() if pid in processes)
 
     @staticmethod
-    def _kill(pids: frozenset[int]) -> None:
+    def _signal(pids: frozenset[int], number: signal.Signals) -> None:
         for pid in pids:
             with contextlib.suppress(OSError):
-                os.kill(pid, 9)
+                os.kill(pid, number)
 
 
 def _private(seen: Sequence[Path]) -> tuple[Path, ...]:
