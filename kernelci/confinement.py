@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from kernelci import results
+from kernelci.resources import TEMPLATES
 from kernelci.second import FACTS, MAX_BYTES, SAID, Confined
 from kernelci.workbench import namespaces, sandbox
 from kernelci.workbench.device import Device, find
@@ -34,8 +35,19 @@ LEAST_LEFT = 0.03  # of this machine's memory
 _CHUNK = 2**16
 _POLL_S = 0.2
 _WATCH_S = 1.0
-# What the run prints goes to standard error, and its report alone to standard output.
-_SCRIPT = f'"$@" >&2; test -f {OUT}/{results.FILE_NAME} && exec cat {OUT}/{results.FILE_NAME}'
+# What the run prints goes to standard error, and its report alone to standard output. Then the head's own templates.
+_UNRENDERED = 9
+_SCRIPT = f"""
+project=$1 python=$2 code=$3; shift 3
+"$python" -I -c "$code" --root "$project" "$@" >&2
+test -f {OUT}/{results.FILE_NAME} || exit 1
+cat {OUT}/{results.FILE_NAME}
+test -d "$project/{TEMPLATES}" || exit 0
+for format in markdown html; do
+    "$python" -I -c "$code" --root "$project" report {OUT} --format $format --output {OUT}/page >&2 \\
+        || exit {_UNRENDERED}
+done
+"""
 # Limits that hold for all that starts in the sandbox, the shell too: a process of the head could make that one its own.
 _LIMITED = (
     "import os, resource, signal, sys; signal.signal(signal.SIGPIPE, signal.SIG_DFL); "
@@ -69,27 +81,36 @@ def confined(project: Path, shown: Sequence[Path], arguments: Sequence[str], bou
     inner = _level_inside(device)
     where = f"{level.text}, for the whole run; candidates in it: {inner.text}{f' ({inner.why})' if inner.why else ''}"
     code = f"{sandbox.import_paths()}from kernelci.__main__ import main; main()"
-    command = [sys.executable, "-I", "-c", code, "--root", str(project)]
-    command += [arguments[0], "--out", OUT, *arguments[1:]]
+    script = ["sh", "-c", _SCRIPT, "sh", str(project), sys.executable, code]
     try:
-        said, log = run(["sh", "-c", _SCRIPT, "sh", *command], shown, bounds, device)
+        done = run([*script, arguments[0], "--out", OUT, *arguments[1:]], shown, bounds, device)
     except Stopped as stopped:
         return Confined(where, str(stopped)), b""
-    return Confined(where, "" if said else "it left no report", log), said
+    remark = f"its {TEMPLATES} can't be rendered" if done.code == _UNRENDERED else ""
+    return Confined(where, "" if done.said else "it left no report", done.log, remark), done.said
 
 
 def _level_inside(device: Device) -> sandbox.Level:
     """How well candidates are contained inside, asked before anything of the head is there."""
     command = [sys.executable, "-I", "-c", f"{sandbox.import_paths()}{_LEVEL}"]
-    said, log = run(command, (), Bounds(120.0, 2**32), device)
+    done = run(command, (), Bounds(120.0, 2**32), device)
     try:
-        return msgspec.json.decode(said, type=sandbox.Level)
+        return msgspec.json.decode(done.said, type=sandbox.Level)
     except msgspec.MsgspecError:
-        return sandbox.Level("process", sandbox.PLAIN, f"not found out: {log[-200:]}")
+        return sandbox.Level("process", sandbox.PLAIN, f"not found out: {done.log[-200:]}")
 
 
-def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Device) -> tuple[bytes, str]:
-    """What a command in the sandbox writes to standard output, and the end of what it writes to standard error.
+class Done(Struct, frozen=True):
+    """What a command in the sandbox wrote to standard output, the end of what it wrote to standard error, and its exit
+    code: none of it is more than its word."""
+
+    said: bytes
+    log: str
+    code: int
+
+
+def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Device) -> Done:
+    """Run a command in the sandbox.
 
     Raises Stopped; all that it started is gone then.
     """
@@ -105,9 +126,10 @@ def run(inner: Sequence[str], shown: Sequence[Path], bounds: Bounds, device: Dev
             start_new_session=True,
         )
         try:
-            return _collected(process, bounds)
+            said, log = _collected(process, bounds)
         finally:
             _end(process)
+    return Done(said, log, process.returncode)
 
 
 def _gpu(device: Device) -> dict[str, str]:

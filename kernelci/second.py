@@ -42,6 +42,8 @@ class Confined(Struct, frozen=True, forbid_unknown_fields=True):
     """Why there is no report; empty where there is one."""
     log: str = ""
     """The last lines that were printed inside: untrusted."""
+    remark: str = ""
+    """What else did not go well."""
 
 
 class Line(Struct, frozen=True):
@@ -120,7 +122,8 @@ def admitted(data: bytes, asked: Sequence[KernelReport], confined: Confined, by:
         return msgspec.structs.replace(plain, why=_line(f"it left no report that can be read: {error.message}"))
     kernels = tuple(_named(kernel, said[kernel.name]) for kernel in asked if kernel.name in said)
     missing = [kernel.name for kernel in asked if kernel.name not in said]
-    why = _line(f"it said nothing of {', '.join(missing[:8])}") if missing else ""
+    lacks = [f"it said nothing of {', '.join(missing[:8])}"] if missing else []
+    why = _line("; ".join([*lacks, *filter(None, [confined.remark])]))
     return msgspec.structs.replace(plain, kernels=_small(kernels), why=why)
 
 

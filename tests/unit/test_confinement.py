@@ -162,7 +162,7 @@ def _command(pid: str) -> str:
 
 
 def test_one_that_prints_without_end_costs_no_memory() -> None:
-    log = confinement.run(["sh", "-c", "yes no | head -c 3000000 >&2"], (), Bounds(60.0, 2**33), Device("cpu"))[1]
+    log = confinement.run(["sh", "-c", "yes no | head -c 3000000 >&2"], (), Bounds(60.0, 2**33), Device("cpu")).log
     assert log.endswith("no\n")
     assert len(log) <= confinement.LOG_BYTES
 
@@ -198,3 +198,22 @@ def test_where_namespaces_do_not_nest_candidates_still_get_the_next_level(monkey
     inner = confinement._level_inside(Device("cpu"))
     assert inner.name in ("landlock", "process")
     assert "bubblewrap failed" in inner.why
+
+
+def test_templates_of_the_heads_are_tried_in_there_too(project) -> None:
+    root = project(
+        f"""
+        import os, pathlib
+        from kernelci import results
+        from kernelci.model import Environment, Report
+
+        pathlib.Path("{confinement.OUT}").mkdir()
+        results.write(Report(1, "0", "now", 0.0, Environment("m", "3"), ()), pathlib.Path("{confinement.OUT}"))
+        os._exit(0)
+        """
+    )
+    (root / "report_templates").mkdir()
+    (root / "report_templates" / "comment.md.j2").write_text("{% include 'nowhere' %}")
+    found, said = ran(root)
+    assert ("its report_templates can't be rendered", "") == (found.remark, found.why)
+    assert said.startswith(b"{")

@@ -79,6 +79,11 @@ def test_what_the_sandbox_says_comes_first(reports: ModuleType) -> None:
     assert Second((), "ada", "b", "it was not done within 3 s", "last") == found
 
 
+def test_what_else_went_wrong_is_said(reports: ModuleType) -> None:
+    found = second.admitted(forged(reports, said()), ASKED, Confined("b", remark="no page"), "ada")
+    assert ("no page", 1) == (found.why, len(found.kernels))
+
+
 @given(st.binary(max_size=300), st.text(max_size=50))
 @settings(max_examples=50, deadline=None)
 def test_nothing_that_comes_out_raises(data: bytes, log: str) -> None:
