@@ -1,4 +1,4 @@
-"""What torch builds or calls by itself: extensions through `load_inline`, and torch's own operations.
+"""What torch builds or calls by itself: extensions through `load_inline` or TVM-FFI, and torch's own operations.
 
 Nothing is intercepted; the kernel is compiled where it is imported, in the sandbox. Only solutions without a card get
 this backend.
@@ -18,7 +18,7 @@ from kernelci.workbench import toolkit
 
 REUSES_CACHE = True
 INTERCEPTS = False
-DISTRIBUTIONS = ("torch", "nvidia-cuda-nvcc")
+DISTRIBUTIONS = ("torch", "nvidia-cuda-nvcc", "apache-tvm-ffi")
 _USUAL_ARCHITECTURES = "8.0;9.0a;10.0a"
 
 
@@ -28,6 +28,8 @@ def environment(cache_dir: Path) -> dict[str, str]:
         **toolkit.environment(),
         "TORCH_EXTENSIONS_DIR": str(cache_dir / "extensions"),
         "TORCH_CUDA_ARCH_LIST": _architectures(),
+        "TVM_FFI_CACHE_DIR": str(cache_dir / "tvm-ffi"),
+        "TVM_FFI_CUDA_ARCH_LIST": _architectures().replace(";", " "),
         "CUDA_VISIBLE_DEVICES": "",
         "MAX_JOBS": str(min(4, os.cpu_count() or 1)),
         "CC": "gcc",

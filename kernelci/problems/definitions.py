@@ -23,6 +23,14 @@ _LANGUAGES = {
     "cute_dsl": "cutedsl", "pytorch": "", "python": "",
 }  # fmt: skip
 _COMPILED = (".cu", ".cpp", ".cc")
+TVM_FFI = "tvm-ffi"
+# What builds a compiled solution's files {sources} and gives its functions, for each way in which C++ meets Python.
+_BUILDS = {
+    TORCH: "from torch.utils.cpp_extension import load\n\n_built = load('kernelci_solution', {sources})\n",
+    TVM_FFI: "import tvm_ffi\nimport tvm_ffi.cpp\n\n"
+    "_library = tvm_ffi.cpp.build('kernelci_solution', sources={sources}, extra_include_paths=[str(HERE)])\n"
+    "_built = tvm_ffi.load_module(_library)\n",
+}
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg,
@@ -144,6 +152,14 @@ class Solution(Struct, frozen=True):
         return defined("\n".join(one.content for one in self.sources if one.path.endswith(".py"))).backend
 
     @property
+    def binding(self) -> str:
+        """How C++ and CUDA meet Python: as told, else by what the sources include. Raises Malformed."""
+        if self.spec.binding not in (None, *_BUILDS):
+            raise Malformed(f"binding {self.spec.binding!r} is not supported; known are {', '.join(_BUILDS)}")
+        includes = any("tvm/ffi/" in one.content for one in self.sources)
+        return self.spec.binding or (TVM_FFI if includes else TORCH)
+
+    @property
     def entry(self) -> tuple[str, str]:
         """File and function. Raises Malformed."""
         path, _, function = self.spec.entry_point.partition("::")
@@ -169,11 +185,8 @@ def _stub(solution: Solution, definition: Definition, names: list[str]) -> str:
         raise Malformed(f"{unfit[0]!r} is no name of a parameter")
     text = "import sys\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\nsys.path.insert(0, str(HERE))\n"
     if file.endswith(_COMPILED):
-        if spec.binding not in (None, TORCH):
-            raise Malformed(f"binding {spec.binding!r} is not supported; {TORCH} is")
         sources = [name for name in names if name.endswith(_COMPILED)]
-        text += "from torch.utils.cpp_extension import load\n\n"
-        text += f"_built = load('kernelci_solution', [str(HERE / name) for name in {sources!r}])\n"
+        text += _BUILDS[solution.binding].format(sources=f"[str(HERE / name) for name in {sources!r}]")
         text += f"_run = _built.{function}\n"
     else:
         text += "from kernelci.compiling.loading import load\n\n"

@@ -60,11 +60,29 @@ def test_cuda_is_built_by_torch() -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "told", "binding"),
+    [
+        ("", None, "torch"),
+        ("#include <tvm/ffi/function.h>", None, "tvm-ffi"),
+        ("", "tvm-ffi", "tvm-ffi"),
+        ("#include <tvm/ffi/function.h>", "torch", "torch"),
+    ],
+)
+def test_binding(content: str, told: str | None, binding: str) -> None:
+    assert binding == _solution(content, path="k.cu", language="cuda", binding=told).binding
+
+
+def test_tvm_ffi_builds_what_is_included_beside_it() -> None:
+    stub = _solution(path="src/k.cu", language="cuda", binding="tvm-ffi").files(DEFINITION)[STUB].decode()
+    assert "sources=[str(HERE / name) for name in ['k.cu']], extra_include_paths=[str(HERE)])" in stub
+
+
+@pytest.mark.parametrize(
     ("solution", "said"),
     [
         (_solution(language="fortran"), "language 'fortran' is not supported"),
         (_solution(entry_point="other.py::run"), "names no function"),
-        (_solution(path="k.cu", language="cuda", binding="tvm-ffi"), "binding 'tvm-ffi' is not supported"),
+        (_solution(path="k.cu", language="cuda", binding="pybind"), "binding 'pybind' is not supported"),
     ],
 )
 def test_a_solution_that_is_refused(solution: Solution, said: str) -> None:
