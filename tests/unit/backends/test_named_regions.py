@@ -1,6 +1,7 @@
 """Kernels that name their regions by their DSL's own means: without a trace they are as if they named none."""
 
 import ast
+import fcntl
 import json
 import os
 import re
@@ -64,6 +65,7 @@ CASES: dict[str, dict[str, Any]] = {
         "arguments": {"a": (SIZE, SIZE), "b": (SIZE, SIZE), "c": (SIZE, SIZE)},
     },
 }
+BUILDS = ("plain", "as it is", "traced")
 REGIONS = ("load", "wait", "compute", "epilogue")
 Answers = dict[tuple[str, str], dict[str, Any]]
 
@@ -92,28 +94,34 @@ def _unmarked(kernel: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answers]:
-    """What a backend's softmax and matmul compile to: plain, as they are, and traced."""
-    known: dict[str, Answers] = {}
+    """What a backend's softmax and matmul compile to, by name and build."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))  # all workers of a run share what one has built
 
     def make(backend: str) -> Answers:
-        if backend in known:
-            return known[backend]
+        shared = tmp_path_factory.getbasetemp().parent / f"named-regions-{backend}-{run}.json"
+        with open(shared, "a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            text = file.read() or build(backend)
+            file.truncate(0)
+            file.write(text)
+        keys = [(name, build) for name in CASES for build in BUILDS]
+        return dict(zip(keys, json.loads(text), strict=True))
+
+    def build(backend: str) -> str:
         folder = tmp_path_factory.mktemp(backend)
-        jobs: dict[tuple[str, str], dict[str, Any]] = {}
+        jobs: list[dict[str, Any]] = []
         for name, case in CASES.items():
             kernel = ROOT / "kernels" / name / f"{backend}.py"
             job = {**case, "entry": name, "target": "sm_90a", "file": str(kernel), "regions": ()}
-            jobs[name, "plain"] = {**job, "file": str(_unmarked(kernel, folder))}
-            jobs[name, "as it is"] = job
-            jobs[name, "traced"] = {**job, "regions": REGIONS}
+            jobs += [{**job, "file": str(_unmarked(kernel, folder))}, job, {**job, "regions": REGIONS}]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            [sys.executable, "-c", CHILD, backend, str(folder), json.dumps(list(jobs.values()))],
+            [sys.executable, "-c", CHILD, backend, str(folder), json.dumps(jobs)],
             capture_output=True, text=True, timeout=240, env=environment, cwd=folder, check=False,
         )  # fmt: skip
         assert "ANSWERS" in done.stdout, done.stderr[-3000:]
-        known[backend] = dict(zip(jobs, json.loads(done.stdout.split("ANSWERS", 1)[1]), strict=True))
-        return known[backend]
+        return done.stdout.split("ANSWERS", 1)[1]
 
     return make
 
