@@ -8,8 +8,8 @@ import pytest
 
 from kernelci import results
 from kernelci.errors import ConfigError, RunnerBroken
-from kernelci.hub.merge import merge, merged_report
-from kernelci.model import Change, Report
+from kernelci.hub.merge import merge, merged_report, with_second
+from kernelci.model import Change, Report, Second
 
 
 @pytest.fixture
@@ -83,3 +83,37 @@ def test_what_is_left_undone_stands_in_the_report(tmp_path: Path, halves: tuple[
     found = merge([tmp_path], tmp_path / "out", 1, "no GPU run yet")
     assert found.change is not None
     assert "no GPU run yet" == found.change.incomplete
+
+
+def _heard(report: Report, head: str = "a" * 40) -> Report:
+    """What a job leaves that only heard the second referee: another machine, another seed, no kernels."""
+    where = msgspec.structs.replace(report.environment, machine="another")
+    second = Second((msgspec.structs.replace(report.kernels[0], rungs=()),), "ada", "bubblewrap")
+    changes = {"kernels": (), "seed": "00", "environment": where, "change": Change("b" * 40, head), "second": second}
+    return msgspec.structs.replace(report, **changes)
+
+
+def _judged(report: Report) -> Report:
+    return msgspec.structs.replace(report, change=Change("b" * 40, "a" * 40))
+
+
+def test_a_second_referee_is_no_shard_and_is_kept_apart(tmp_path: Path, halves: tuple[Report, Report]) -> None:
+    first, heard = _judged(halves[0]), _heard(halves[0])
+    for name, report in (("first", first), ("heard", heard)):
+        (tmp_path / name).mkdir()
+        results.write(report, tmp_path / name)
+    found = merge([tmp_path / "first", tmp_path / "heard"], tmp_path / "out", expected=1)
+    assert msgspec.structs.replace(first, second=heard.second, budget=found.budget) == found
+    with pytest.raises(RunnerBroken, match="1 of 2"):
+        merge([tmp_path / "first", tmp_path / "heard"], tmp_path / "out", expected=2)
+
+
+def test_a_second_referee_of_another_commit_is_refused(halves: tuple[Report, Report]) -> None:
+    with pytest.raises(ConfigError, match="the head differs"):
+        with_second(_judged(halves[0]), [_heard(halves[0], "c" * 40)])
+
+
+def test_a_second_referee_alone_is_a_report(tmp_path: Path, halves: tuple[Report, Report]) -> None:
+    results.write(_heard(halves[0]), tmp_path)
+    found = merge([tmp_path], tmp_path / "out")
+    assert ((), True, 3) == (found.kernels, found.second is not None, found.exit_code)
