@@ -53,14 +53,14 @@ def count(data: bytes, warps: int, stride: int) -> int:
 
 
 def _blocks(data: bytes, warps: int, stride: int) -> Any:
-    """The blocks that make sense, the earliest first; rings as large as the first one says."""
+    """The blocks that make sense and recorded something, the earliest first; rings as large as the first one says."""
     import numpy as np
 
     if not 0 < warps <= MAX_WARP or not HEAD_BYTES + 4 * warps <= stride <= max(1, len(data)):
         return []
     heads: Any = np.frombuffer(data, _kind(warps, stride, 0), count=len(data) // stride)
     sound = (heads["preamble"] == PREAMBLE) & (heads["sm"] < MAX_SM) & (heads["begin"] <= heads["end"])
-    sound &= heads["begin"] > 0
+    sound &= (heads["begin"] > 0) & heads["words"].any(axis=1)
     if not sound.any():
         return []
     room = stride - HEAD_BYTES - 4 * warps

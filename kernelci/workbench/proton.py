@@ -28,6 +28,12 @@ class Memory(Protocol):
     def write(self, address: int, data: bytes) -> None:
         """Put bytes there."""
 
+    def zeros(self, size: int) -> Any:
+        """A tensor of bytes, for a launch."""
+
+    def settled(self, tensor: Any) -> bytes:
+        """What such a tensor holds when the device has done all of its work."""
+
 
 class TooMuch(Exception):
     """A launch's scratch memory would be too large."""
@@ -81,20 +87,15 @@ class Scopes:
 
     def _allocated(self, size: int, alignment: int, stream: int | None) -> Any:
         """Scratch memory for a launch, as Triton asks for it."""
-        import torch
-
         if size > SCRATCH_BYTES:
             raise TooMuch(f"to trace this launch takes {size} bytes of scratch memory, and {SCRATCH_BYTES} are allowed")
-        self._scratch = torch.zeros(size, dtype=torch.uint8, device="cuda")
+        self._scratch = self._memory.zeros(size)
         return self._scratch
 
     def _collect(self, kernel: Any) -> None:
         scratch, self._scratch = self._scratch, None
         if scratch is not None:  # it has scopes, and a block
-            import torch
-
-            torch.cuda.synchronize()
-            self.collect(kernel, scratch.cpu().numpy().tobytes())
+            self.collect(kernel, self._memory.settled(scratch))
 
     def collect(self, kernel: Any, data: bytes) -> None:
         """Write on what a launch of this compiled kernel left in its scratch memory."""
@@ -104,7 +105,8 @@ class Scopes:
         room = max(0, layout.tracks - claimed)
         found = proton.read(data, warps, stride, regions, self._launches, room)
         start = self._tracing.address
-        self._memory.write(start + writing.offset(claimed, layout), writing.tracks(found, claimed, layout))
+        if room:
+            self._memory.write(start + writing.offset(claimed, layout), writing.tracks(found, claimed, layout))
         count = claimed + max(len(found), proton.count(data, warps, stride))
         self._memory.write(start + writing.CLAIMED_AT, count.to_bytes(4, "little"))
         self._launches += 1
@@ -170,6 +172,20 @@ class DeviceMemory:
 
         if data:
             _tensor(address, len(data)).copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+
+    def zeros(self, size: int) -> Any:
+        """See Memory."""
+        import torch
+
+        return torch.zeros(size, dtype=torch.uint8, device="cuda")
+
+    def settled(self, tensor: Any) -> bytes:
+        """See Memory."""
+        import torch
+
+        torch.cuda.synchronize()
+        found: bytes = tensor.cpu().numpy().tobytes()
+        return found
 
 
 class _Foreign:
