@@ -113,6 +113,7 @@ class Keep:
         """End every process; those that are still there afterwards. Our own children are waited for."""
         last = time.monotonic() + within_s
         while pids := self.pids():
+            self._at_once()
             self._signal(pids, signal.SIGKILL)
             if time.monotonic() > last:
                 return pids
@@ -120,6 +121,13 @@ class Keep:
         if self._cgroup is not None:
             return self._cgroup.end()
         return frozenset()
+
+    def _at_once(self) -> None:
+        """End all in one step, which no process can outrun by starting others."""
+        if self._cgroup is not None:
+            self._cgroup.shoot()
+        if self.user.apart:  # as that user, all that it may signal
+            subprocess.run([*self._rights(), "kill", "-KILL", "--", "-1"], capture_output=True, timeout=20, check=False)
 
     def again(self) -> None:
         """Make ready for the next job."""

@@ -8,6 +8,9 @@ from msgspec import Struct
 from kernelci.errors import ConfigError
 
 
+NOBODY = 65534
+
+
 class User(Struct, frozen=True):
     """Whom a job's processes belong to. `apart`: it is another user than the loop's."""
 
@@ -22,8 +25,10 @@ def find(name: str) -> User:
     if not name:
         return User(os.getuid(), os.getgid(), "", False)
     uid, gid, called = _known(name)
-    if uid == 0:
-        raise ConfigError("jobs may not run as root", hint="set `user` in [tool.kernelci.runner] to a user of its own")
+    if uid in (0, NOBODY):  # all that belongs to a job's user is ended after it
+        raise ConfigError(
+            f"jobs may not run as {called}", hint="set `user` in [tool.kernelci.runner] to one of its own"
+        )
     if uid != os.getuid() and os.geteuid() != 0:
         raise ConfigError(
             f"only root can start jobs as {name}", hint='run as root, or set user = "", which contains less'

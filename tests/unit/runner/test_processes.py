@@ -124,7 +124,8 @@ def test_what_a_job_needs_stays_visible() -> None:
 
 def test_users() -> None:
     assert (False, os.getuid()) == ((own := users.find("")).apart, own.uid)
-    with pytest.raises(ConfigError, match="may not run as root"):
-        users.find("root")
+    for name in ("root", "nobody"):
+        with pytest.raises(ConfigError, match=f"may not run as {name}"):
+            users.find(name)
     with pytest.raises(ConfigError, match="there is no user nobody-of-that-name"):
         users.find("nobody-of-that-name")

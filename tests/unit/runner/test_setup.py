@@ -125,7 +125,7 @@ def test_units(units: dict[str, str], golden: Golden) -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     paths = unit.write(
-        unit.units(RunnerOptions(user="nobody", host_user="root"), tmp_path, tmp_path), tmp_path / "units"
+        unit.units(RunnerOptions(user="daemon", host_user="root"), tmp_path, tmp_path), tmp_path / "units"
     )
     told = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60, check=False

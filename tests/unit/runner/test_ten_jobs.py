@@ -12,10 +12,12 @@ import pytest
 from kernelci.runner import cgroup, sweep
 
 AS_ROOT = os.geteuid() == 0
+# A process that is never the same one for long: whoever looks at it first and ends it then comes too late.
+HOPS = "python3 -c 'import os, time\nwhile True:\n if os.fork(): os._exit(0)\n time.sleep(0.001)' & sleep 0.2"
 MESSES = (
     "setsid nohup sleep 1000 > /dev/null 2>&1 &",
     "(trap '' TERM; setsid bash -c 'exec -a Runner.Listener sleep 1000') & disown -a",
-    "for i in 1 2 3 4 5 6; do sleep 1000 & done",
+    HOPS,
     "head -c 3000000 /dev/zero > $TMPDIR/big; mkdir -p $HOME/.config; echo x > $HOME/.config/y",
     "echo x > /tmp/kci-$UID-left; echo x > /dev/shm/kci-$UID-left; mkdir -p /var/tmp/kci-$UID-left/a",
     "ipcmk -M 4096 > /dev/null; ipcmk -Q > /dev/null; true",
@@ -56,7 +58,11 @@ def _descriptors(pid: int) -> int:
 
 @pytest.mark.skipif(shutil.which("ipcmk") is None, reason="needs util-linux")
 def test_ten_jobs_in_a_row_leave_the_host_as_it_was(host: Any, pull: dict[str, str], eventually: Any) -> None:
-    messes = MESSES if AS_ROOT else [mess for mess in MESSES if "-left" not in mess and "ipcmk" not in mess]
+    group = cgroup.make(f"kernelci-trial-{os.getpid()}")
+    needs = {"-left": AS_ROOT, "ipcmk": AS_ROOT, "os.fork()": AS_ROOT or group is not None}
+    messes = [mess for mess in MESSES if all(has or word not in mess for word, has in needs.items())]
+    if group is not None:
+        group.end()
     host.plan({"env": pull})
     process = host.start(None)
 
