@@ -23,6 +23,7 @@ from kernelci.errors import Verdict
 from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.reference import load as load_reference
+from kernelci.tracing.regions import Trace
 from kernelci.workbench import baselines, hidden, nvml, oracle, profiler, sanitizer
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, missing_here
@@ -358,10 +359,11 @@ class KernelReferee:
 
     def profile(self, case: Case) -> profiler.Profile:
         """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
-        binary, limit_s = profiler.require(), self.config.profile_timeout_s
-        drawn = profiler.drawn(self.reference, case, self.court.seed, self.device.torch_name)
-        opened = partial(cold.opened, self.court, self._start_of(), cold.profiling(binary, limit_s))
-        return profiler.profile(opened, drawn, binary, limit_s)
+        return cold.profile(self.court, self._start_of(), self.reference, case)
+
+    def trace(self, case: Case) -> Trace:
+        """What one call of a case records of its own inside, in a process of its own. Raises Verdict."""
+        return cold.trace(self.court, self.side, self._start_of(), self.reference, case, self.card.regions)
 
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""

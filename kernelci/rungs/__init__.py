@@ -115,6 +115,9 @@ class Referee(Protocol):
     def profile(self, case: Case) -> Any:
         """The Profile of a case (kernelci.workbench.profiler). Raises Verdict."""
 
+    def trace(self, case: Case) -> Any:
+        """The Trace of a case (kernelci.tracing.regions). Raises Verdict."""
+
     @property
     def seed(self) -> str:
         """The run's secret seed."""

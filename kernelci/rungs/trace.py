@@ -1,0 +1,94 @@
+"""trace: what each warp was doing inside the kernel, and when: a table of regions and a file for Perfetto."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernelci import backends, units
+from kernelci.compiling.builder import representative
+from kernelci.errors import Verdict
+from kernelci.model import Artifact, Metric, Row, Unit
+from kernelci.reasons import Outcome
+from kernelci.reference import Case
+from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.tracing import chrome, table
+from kernelci.tracing.regions import GAP, Trace
+from kernelci.tracing.table import Table
+
+FOLDER = "trace"
+CASES = 4  # one for each dtype, so many at most
+NOTES = 8
+APART = 0.25  # a traced call that takes longer than a timed one by more than this is told so
+NO_REGION = "between"
+
+
+@rung("trace", after=("correctness",), needs=("gpu", "quiet"))
+def trace(referee: Referee) -> Findings:
+    """One row per case that is traced: the first bench case of each dtype."""
+    if not referee.card.regions:
+        raise Verdict("no-regions", "the card names no regions")
+    if not hasattr(backends.get(referee.card.backend), "traced"):
+        raise Verdict("not-traceable", f"{referee.card.backend} has no trace build")
+    found = Findings()
+    for case in choose(referee):
+        try:
+            _look(referee, case, found)
+        except Verdict as verdict:
+            found.rows.append(failed(referee, verdict, case, rung="trace"))
+    return found
+
+
+def choose(referee: Referee) -> tuple[Case, ...]:
+    """The cases that are traced. Raises Verdict("no-cases") where none is left."""
+    cases = [case for case in referee.cases() if referee.why_not(case) is None]
+    timed = [case for case in cases if case.kind == "bench"]
+    chosen = representative(timed or cases)[:CASES]
+    if not chosen:
+        raise Verdict("no-cases", "no case to trace")
+    return chosen
+
+
+def _look(referee: Referee, case: Case, found: Findings) -> None:
+    seen: Trace = referee.trace(case)
+    if not any(track.regions for track in seen.tracks):
+        raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
+    summed = table.summed(seen)
+    notes = (*_apart(referee, case, summed), *seen.notes)[:NOTES]
+    found.artifacts.append(_kept(referee, case, seen))
+    found.rows.append(Row(Outcome.PASSED, case.id, metrics=tuple(metrics(summed)), notes=notes))
+
+
+def metrics(summed: Table) -> Iterator[Metric]:
+    """A line for each region, and what holds for the call."""
+    yield Metric("span", summed.span_ns, Unit.NANOSECONDS, "traced", "from the first warp's begin to the last's end")
+    yield Metric("warps", summed.warps, Unit.COUNT, "warps", "that are in the trace")
+    if summed.overlap is not None:
+        text = "of a multiprocessor's copying or computing, whichever is less, in which it does both"
+        yield Metric("overlap", summed.overlap, Unit.FRACTION, "overlap", text)
+    text = "by how much the multiprocessor that is busy longest exceeds the mean"
+    yield Metric("imbalance", summed.imbalance, Unit.FRACTION, "imbalance", text)
+    for line in summed.lines:
+        name = line.name if line.name != GAP else NO_REGION
+        yield Metric(f"share:{name}", line.share, Unit.FRACTION, "share", "of all warps' lifetimes")
+        yield Metric(f"time:{name}", line.time_ns / summed.warps, Unit.NANOSECONDS, "time of a warp", "the mean")
+        yield Metric(f"visits:{name}", line.count, Unit.COUNT, "visits", "of all warps")
+        yield Metric(f"visit:{name}", line.mean_ns, Unit.NANOSECONDS, "a visit", "the mean, with what lies inside")
+        yield Metric(f"longest:{name}", line.longest_ns, Unit.NANOSECONDS, "longest visit")
+
+
+def _apart(referee: Referee, case: Case, summed: Table) -> Iterator[str]:
+    """Whether the traced call is another than the timed one: marks cost time, and hold the compiler back."""
+    timed = referee.climbed["benchmark"].rows if "benchmark" in referee.climbed else ()
+    times = (float(each.value) for row in timed if row.case == case.id for each in row.metrics if each.tag == "time")
+    time = next(times, 0.0)
+    if time and summed.span_ns / time - 1 > APART:
+        more = units.value(summed.span_ns / time - 1, Unit.FRACTION)
+        yield f"the traced call takes {more} longer than the timed one: read shares, not times"
+
+
+def _kept(referee: Referee, case: Case, seen: Trace) -> Artifact:
+    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ".json")
+    content = chrome.encode(seen, f"{referee.kernel.name} {case.id}")
+    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
+    (referee.out / path).write_bytes(content)
+    return Artifact(str(path), "trace", len(content))

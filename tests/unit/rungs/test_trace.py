@@ -1,0 +1,150 @@
+"""The trace rung: what it asks for, what it leaves, and when it is skipped."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelci.errors import Verdict
+from kernelci.model import Finding, Metric, Row, RungResult, Unit
+from kernelci.reasons import Outcome
+from kernelci.reference import Case
+from kernelci.rungs import ladder
+from kernelci.rungs import trace as rung
+from kernelci.tracing.regions import Region, Trace, Track
+from kernelci.tracing.table import summed
+from kernelci.tracing.validating import faults
+
+SEEN = Trace(
+    (
+        Track(0, 0, 0, 0.0, 1000.0, (Region("load", 0.0, 800.0),)),
+        Track(0, 0, 4, 0.0, 1000.0, (Region("compute", 200.0, 900.0),)),
+    ),
+    notes=("3 of 5 warps found no room: the first ones are shown",),
+)
+
+
+def case(kind: str, dtype: str, rows: int = 8) -> Case:
+    return Case(kind, (("rows", rows), ("dtype", dtype)))
+
+
+CASES = (
+    case("check", "float32", 3),
+    case("bench", "float32"),
+    case("bench", "float32", 16),
+    case("bench", "bfloat16"),
+)
+
+
+@pytest.fixture
+def referee(tmp_path: Path) -> Any:
+    """What the rung needs of a referee; its traces are made up."""
+
+    def finding(verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        return Finding(verdict.reason, verdict.message)
+
+    return SimpleNamespace(
+        kernel=SimpleNamespace(name="softmax/cuda"),
+        card=SimpleNamespace(regions=("load", "compute"), backend="cuda"),
+        out=tmp_path,
+        climbed={},
+        finding=finding,
+        cases=lambda: CASES,
+        why_not=lambda case: None,
+        trace=lambda case: SEEN,
+    )
+
+
+def value(row: Row, tag: str) -> Any:
+    return next(metric.value for metric in row.metrics if metric.tag == tag)
+
+
+def test_the_first_bench_case_of_each_dtype_is_traced(referee: Any) -> None:
+    assert (CASES[1], CASES[3]) == rung.choose(referee)
+
+
+def test_check_cases_are_traced_where_there_is_no_other(referee: Any) -> None:
+    referee.cases = lambda: CASES[:1]
+    assert CASES[:1] == rung.choose(referee)
+
+
+def test_no_case_is_skipped(referee: Any) -> None:
+    referee.why_not = lambda case: Verdict("cost", "too large")
+    with pytest.raises(Verdict) as caught:
+        rung.trace(referee)
+    assert "no-cases" == caught.value.reason
+
+
+def test_a_row_has_a_line_for_each_region_and_for_the_time_between(referee: Any) -> None:
+    row = rung.trace(referee).rows[0]
+    assert (0.4, 0.35, 0.25) == tuple(value(row, f"share:{name}") for name in ("load", "compute", "between"))
+    assert (1000.0, 2, 0.0) == (value(row, "span"), value(row, "warps"), value(row, "imbalance"))
+    assert pytest.approx(600 / 700) == value(row, "overlap")
+
+
+def test_what_found_no_room_is_said(referee: Any) -> None:
+    assert SEEN.notes == rung.trace(referee).rows[0].notes
+
+
+def test_a_traced_call_that_takes_longer_is_said(referee: Any) -> None:
+    timed = Row(Outcome.PASSED, CASES[1].id, metrics=(Metric("time", 500.0, Unit.NANOSECONDS, "time"),))
+    referee.climbed = {"benchmark": RungResult("benchmark", Outcome.PASSED, rows=(timed,))}
+    notes = rung.trace(referee).rows[0].notes
+    assert "the traced call takes 100 % longer than the timed one: read shares, not times" == notes[0]
+
+
+def test_the_file_is_an_artifact_that_viewers_open(referee: Any, tmp_path: Path) -> None:
+    first, second = rung.trace(referee).artifacts
+    data = (tmp_path / first.path).read_bytes()
+    assert ("trace/softmax/cuda", "trace", len(data)) == (str(Path(first.path).parent), first.kind, first.size_bytes)
+    assert first.path != second.path
+    assert [] == faults(data)
+    assert f"softmax/cuda {CASES[1].id}" == json.loads(data)["otherData"]["title"]
+
+
+def test_a_call_that_fails_is_a_row_and_the_others_go_on(referee: Any) -> None:
+    def trace(case: Case) -> Trace:
+        if case is CASES[1]:
+            raise Verdict("gpu-fault", "an illegal address")
+        return SEEN
+
+    referee.trace = trace
+    assert [Outcome.FAILED, Outcome.PASSED] == [row.outcome for row in rung.trace(referee).rows]
+
+
+def test_a_trace_of_nothing_is_skipped_with_what_was_found(referee: Any) -> None:
+    referee.trace = lambda case: Trace((Track(0, 0, 0, 0.0, 1.0),), notes=("the buffer's header was overwritten",))
+    (finding, _) = (row.finding for row in rung.trace(referee).rows)
+    assert finding == Finding("no-trace", "the call left no region; the buffer's header was overwritten")
+
+
+@pytest.mark.parametrize(
+    ("card", "reason"),
+    [
+        (SimpleNamespace(regions=(), backend="cuda"), "no-regions"),
+        (SimpleNamespace(regions=("load",), backend="torch"), "not-traceable"),
+    ],
+)
+def test_a_kernel_that_can_not_be_traced_is_skipped(referee: Any, card: Any, reason: str) -> None:
+    referee.card = card
+    with pytest.raises(Verdict) as caught:
+        rung.trace(referee)
+    assert reason == caught.value.reason
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from(["load", "compute", "x" * 80]))))
+def test_any_trace_gives_metrics_that_a_report_takes(spans: list[tuple[float, float, str]]) -> None:
+    regions = [Region(name, begin, begin + length) for begin, length, name in spans]
+    tracks = tuple(Track(0, 0, 0, region.begin_ns, region.end_ns, (region,)) for region in regions)
+    found = list(rung.metrics(summed(Trace(tracks))))
+    assert len({metric.tag for metric in found}) == len(found)
+    assert all(isinstance(metric.value, float | int) for metric in found)
+
+
+def test_it_needs_a_gpu_for_itself_and_stands_on_correctness() -> None:
+    (found,) = [each for each in ladder() if each.name == "trace"]
+    assert (("correctness",), ("gpu", "quiet")) == (found.after, found.needs)
