@@ -140,12 +140,14 @@ def feedback(place: str, wait: bool, as_json: bool, artifacts: Path | None) -> i
 @click.command()
 @click.option("--login", default="", help="Whose comments are ours; else the token's user, or the Actions bot.")
 def answer(login: str) -> int:
-    """Carry out a `/kernelci …` comment and answer it. Runs on `issue_comment`, and checks nothing out."""
+    """Carry out a `/kernelci …` comment and answer it (on `issue_comment`), or tell what a profile that was asked for
+    came to (on `workflow_dispatch`). Checks nothing out."""
     import os
 
-    from kernelci.hub.slash import answer as carry_out
+    from kernelci.hub import event, profiled, slash
 
-    click.echo(carry_out(os.environ, login))
+    found = profiled.tell if profiled.is_one(event.load(os.environ)) else slash.answer
+    click.echo(found(os.environ, login))
     return 0
 
 

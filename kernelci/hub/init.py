@@ -13,6 +13,7 @@ FILES = {
     ".github/workflows/kernels.yml": "kernels.yml.j2",
     ".github/workflows/report.yml": "report.yml.j2",
     ".github/workflows/commands.yml": "commands.yml.j2",
+    ".github/workflows/profile.yml": "profile.yml.j2",
     ".github/workflows/nightly.yml": "nightly.yml.j2",
     "kernelci.toml": "kernelci.toml.j2",
     "references/line.py": "reference.py.j2",

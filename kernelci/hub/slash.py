@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kernelci import inert
 from kernelci.errors import EventError, TokenError
-from kernelci.hub import checks, event, sticky
+from kernelci.hub import checks, event, replies, sticky
 from kernelci.hub.client import Client, Patience, connect
 from kernelci.hub.event import Id, Repository, Run
 from kernelci.hub.feedback import newest_check
@@ -19,11 +19,11 @@ from kernelci.hub.pull import Pull
 
 PROFILE_WORKFLOW = "profile.yml"
 USAGE = (
-    "Known: `/kernelci rerun`, `/kernelci profile KERNEL …`, `/kernelci accept COMMIT REASON`. One command a comment, "
-    "on its first line."
+    "Known: `/kernelci rerun`, `/kernelci profile [changed|all|NAME]`, `/kernelci accept COMMIT REASON`. One command a "
+    "comment, on its first line."
 )
 _LINE = re.compile(r"/kernelci(?:[ \t]+([^\r\n]{0,1000}))?[ \t]*")
-_KERNEL = re.compile(r"[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,99}(?:/[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,99})?")
+_ROWS = re.compile(r"[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,99}(?:/[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,99})?")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -84,8 +84,8 @@ def parse(body: str) -> Command | None:
     verb, *words = (match.group(1) or "").split() or [""]
     if verb == "rerun" and not words:
         return Command("rerun")
-    if verb == "profile" and 0 < len(words) <= 20 and all(_KERNEL.fullmatch(word) for word in words):
-        return Command("profile", tuple(words))
+    if verb == "profile" and len(words) <= 1 and all(_ROWS.fullmatch(word) for word in words):
+        return Command("profile", tuple(words) or ("changed",))
     if verb == "accept" and len(words) >= 2 and _COMMIT.fullmatch(words[0]):
         return Command("accept", tuple(words))
     raise Refused(f"That is no command that I know. {USAGE}")
@@ -100,7 +100,7 @@ def answer(environ: Mapping[str, str], login: str = "", patience: Patience | Non
     client = connect(found.repository.full_name, environ, patience)
     login = login or sticky.identity(client)
     marker = f"<!-- kernelci:answer {said.id} -->"
-    if said.user.login == login or _answered(client, found, login, marker):
+    if said.user.login == login or replies.posted(client, found.issue.number, login, marker):
         return "answered before"
     try:
         command = parse(said.body or "")
@@ -109,7 +109,7 @@ def answer(environ: Mapping[str, str], login: str = "", patience: Patience | Non
         text = _carried_out(client, found, said.user.login, command, login)
     except Refused as why:
         text = str(why)
-    _reply(client, found, login, f"{marker}\n{text}\n")
+    replies.post(client, found.issue.number, login, f"{marker}\n{text}\n")
     return text
 
 
@@ -123,22 +123,6 @@ def _loaded(environ: Mapping[str, str]) -> CommentEvent:
     return found
 
 
-def _answered(client: Client, found: CommentEvent, login: str, marker: str) -> sticky.Comment | None:
-    every = client.pages(f"issues/{found.issue.number}/comments", sticky.Comment, limit=10_000)
-    ours = (each for each in every if each.user and each.user.login == login)
-    return next((each for each in ours if (each.body or "").startswith(marker)), None)
-
-
-def _reply(client: Client, found: CommentEvent, login: str, body: str) -> None:
-    marker = body.partition("\n")[0]
-    client.post(
-        f"issues/{found.issue.number}/comments",
-        {"body": body},
-        sticky.Comment,
-        lambda: _answered(client, found, login, marker),
-    )
-
-
 def _carried_out(client: Client, found: CommentEvent, who: str, command: Command, login: str) -> str:
     role = client.find(f"collaborators/{who}/permission", Permission)
     if role is None or role.permission not in ("admin", "write"):
@@ -150,7 +134,7 @@ def _carried_out(client: Client, found: CommentEvent, who: str, command: Command
         case "rerun":
             return _rerun(client, pull)
         case "profile":
-            return _profile(client, pull, command.words)
+            return _profile(client, pull, command.words[0])
         case "accept":
             return _accept(client, found, pull, who, role, command.words, login)
 
@@ -170,16 +154,18 @@ def _judged(client: Client, pull: Pull) -> tuple[checks.Check, Run]:
     return check, client.get(f"actions/runs/{check.external_id.partition('.')[0]}", Run)
 
 
-def _profile(client: Client, pull: Pull, kernels: tuple[str, ...]) -> str:
+def _profile(client: Client, pull: Pull, rows: str) -> str:
     """Only a dispatched workflow starts from here: what a workflow's own token labels or pushes starts none."""
-    inputs = {"pull": str(pull.number), "sha": pull.head.sha, "kernels": " ".join(kernels)}
+    inputs = {"pull": str(pull.number), "sha": pull.head.sha, "profile": rows}
     try:
         client.post(
             f"actions/workflows/{PROFILE_WORKFLOW}/dispatches", {"ref": pull.base.ref, "inputs": inputs}, type(None)
         )
     except TokenError as error:
         raise Refused(f"This repository has no `{PROFILE_WORKFLOW}` that I may start.") from error
-    return f"A profile of {inert.codes(kernels)} at {inert.code(pull.head.sha[:10])} has been asked for."
+    return (
+        f"A profile of {inert.code(rows)} at {inert.code(pull.head.sha[:10])} has been asked for; it is answered here."
+    )
 
 
 def _accept(

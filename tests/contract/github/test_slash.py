@@ -46,11 +46,15 @@ def test_rerun_of_a_run_under_way(green, say) -> None:
     assert [] == green.rerun
 
 
-def test_profile_starts_a_workflow_of_the_base(green, standin, say) -> None:
-    say("/kernelci profile softmax/triton matmul/*", "writer")
+@pytest.mark.parametrize(
+    ("line", "rows"), [("profile", "changed"), ("profile all", "all"), ("profile matmul/*", "matmul/*")]
+)
+def test_profile_starts_a_workflow_of_the_base(line: str, rows: str, green, standin, say) -> None:
+    text = say(f"/kernelci {line}", "writer")
 
-    inputs = {"pull": "7", "sha": standin.SHA, "kernels": "softmax/triton matmul/*"}
+    inputs = {"pull": "7", "sha": standin.SHA, "profile": rows}
     assert [{"workflow": "profile.yml", "ref": "main", "inputs": inputs}] == green.dispatched
+    assert "has been asked for" in text
 
 
 def test_profile_without_such_a_workflow(green, say) -> None:
@@ -68,7 +72,7 @@ def test_people_without_permission_are_answered_and_nothing_is_done(who: str, li
     assert ([], [], 1) == (green.rerun, green.dispatched, len(answers(green)))
 
 
-WRONG = ("", "dance", "rerun now", "profile", "profile ../x", "profile a;b", "profile $(x)", "accept", "accept HEAD x")
+WRONG = ("", "dance", "rerun now", "profile a b", "profile ../x", "profile a;b", "profile $(x)", "accept", "accept HEAD x")
 
 
 @pytest.mark.parametrize("line", [*WRONG, "accept a1a1a1a"])

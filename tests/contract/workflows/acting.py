@@ -132,6 +132,10 @@ def event_name(event: dict[str, Any]) -> str:
     """What GitHub calls an event of this kind."""
     if "schedule" in event:
         return "schedule"
+    if "comment" in event:
+        return "issue_comment"
+    if "inputs" in event:
+        return "workflow_dispatch"
     return "workflow_run" if "workflow_run" in event else "pull_request"
 
 

@@ -24,6 +24,8 @@ def test_workflows_are_pinned_to_the_source(tmp_path: Path) -> None:
     for name in ("kernels", "report", "commands", "nightly"):
         text = (tmp_path / f".github/workflows/{name}.yml").read_text()
         assert f"uses: octo/kernelci/.github/workflows/{name}.yml@{'0123456789' * 4}" in text
+    text = (tmp_path / ".github/workflows/profile.yml").read_text()
+    assert f"uses: octo/kernelci/.github/workflows/profiling.yml@{'0123456789' * 4}" in text
 
 
 def test_only_the_kernel_and_the_advice_are_no_judge() -> None:
