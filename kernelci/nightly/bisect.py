@@ -28,6 +28,11 @@ class Found(Struct, frozen=True):
     tried: tuple[tuple[str, Paired], ...]
 
     @property
+    def is_open(self) -> bool:
+        """Whether it could not be told of the bad commit itself whether it is slower."""
+        return bool(self.tried) and not self.commits and self.tried[0][1].verdict == "UNKNOWN"
+
+    @property
     def paired(self) -> Paired | None:
         """What the first commit that is known to be slow showed."""
         return next((paired for commit, paired in self.tried if self.commits and commit == self.commits[-1]), None)

@@ -174,13 +174,15 @@ def mark(
     """Say of a change of KERNEL that somebody answers for it, that the machine did it, or that it is none."""
     from kernelci import history as papers
     from kernelci.nightly import night
+    from kernelci.nightly.marking import marking
 
     today = datetime.datetime.now(datetime.UTC).date()
     last = until.date() if until else None
     event = papers.Event(today, kind, kernel, case, gpu, since.date(), text=reason[:1000], until=last)
     where = night.of(root, os.environ, url, branch).branch
     if where is not None:
-        where.add(dict([papers.event_file([event])]), f"{kind}: {kernel} {case}"[:200])
+        where.change(marking(event, today))
+        click.echo(f"marked {kind}: the next night's issues and pages say so")
     return 0
 
 
@@ -227,7 +229,7 @@ def bisect(
 ) -> int:
     """Find the commit that made KERNEL slower, measuring each candidate against the good one on this GPU.
 
-    Exit codes: 0 found, 1 several commits are left, 3 it is not slower, or no commit touches it.
+    Exit codes: 0 found, 1 several commits are left, or it stays open, 3 it is not slower, or no commit touches it.
     """
     from kernelci.nightly import bisect as searching
     from kernelci.nightly import night, telling
@@ -244,7 +246,7 @@ def bisect(
         where = night.of(root, os.environ, url, branch).branch
         searching.remember(where, found, (kernel, case, gpu), since.date(), today)
     click.echo(telling.bisected(found), nl=False)
-    return {0: 3, 1: 0}.get(len(found.commits), 1)
+    return 1 if found.is_open else {0: 3, 1: 0}.get(len(found.commits), 1)
 
 
 @click.command()

@@ -42,10 +42,17 @@ def paired(found: Paired) -> str:
 def bisected(found: Found) -> str:
     """Every commit that was measured, and what is left."""
     lines = [f"{commit[:12]}  {paired(answer)}" for commit, answer in found.tried]
-    if not found.commits:
-        lines.append("no commit made it slower" if found.tried else "no commit touches it")
-    elif len(found.commits) == 1:
-        lines.append(f"first slow: {found.commits[0]}")
-    else:
-        lines.append(f"one of {len(found.commits)}: {', '.join(commit[:12] for commit in found.commits)}")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in (*lines, _concluded(found)))
+
+
+def _concluded(found: Found) -> str:
+    names = ", ".join(commit[:12] for commit in found.commits)
+    if len(found.commits) == 1:
+        return f"first slow: {found.commits[0]}"
+    if found.commits:
+        return f"one of {len(found.commits)}: {names}; what lies between gave no answer"
+    if found.is_open:
+        return "not decided: the bad commit could not be told from the good one; try again, or an older good one"
+    if found.tried:
+        return "no commit made it slower: the bad one is not slower than the good one on this GPU"
+    return "no commit between the two touches the kernel's folder, its reference or the configuration"

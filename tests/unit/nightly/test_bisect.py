@@ -43,6 +43,25 @@ def test_commits_without_an_answer_are_passed_over(count: int, data: st.DataObje
     assert set(left[:-1]) <= open_ones
 
 
+@pytest.mark.parametrize(
+    ("commits", "answers", "last"),
+    [
+        ("ab", {"a": "SAME", "b": "SLOWER"}, "first slow: b"),
+        ("abc", {"b": "UNKNOWN", "a": "SAME", "c": "SLOWER"}, "one of 2: b, c; what lies between gave no answer"),
+        ("ab", {"b": "UNKNOWN"}, "not decided: the bad commit could not be told from the good one"),
+        ("ab", {"b": "SAME"}, "no commit made it slower: the bad one is not slower than the good one on this GPU"),
+        ("", {}, "no commit between the two touches the kernel's folder, its reference or the configuration"),
+    ],
+)
+def test_the_last_line_says_what_was_found(commits: str, answers: dict[str, str], last: str) -> None:
+    found = bisect.search(commits, lambda commit: Paired(answers[commit]))
+
+    said = telling.bisected(found).splitlines()
+
+    assert said[-1].startswith(last)
+    assert len(found.tried) + 1 == len(said)
+
+
 def test_a_commit_that_made_it_faster_is_good() -> None:
     answers = {"a": "FASTER", "b": "SAME", "c": "SLOWER", "d": "SLOWER"}
 

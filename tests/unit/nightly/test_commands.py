@@ -1,5 +1,6 @@
 """The verbs of the night, from the command line."""
 
+import datetime
 import json
 import subprocess
 from pathlib import Path
@@ -10,8 +11,10 @@ from click.testing import CliRunner
 
 from kernelci import history, results
 from kernelci.cli import cli
+from kernelci.errors import ConfigError
 from kernelci.nightly import BRANCH
 from kernelci.nightly.branch import Branch
+from kernelci.nightly.series import events
 
 
 def _ran(*arguments: str) -> tuple[object, str]:
@@ -71,6 +74,59 @@ def test_a_suspicion_that_can_not_be_measured_is_kept_open_on_the_branch(
     assert (0, True) == (code, "UNKNOWN" in said)
     Branch(remote, BRANCH).write(tmp_path / "out")
     assert 1 == len(list((tmp_path / "out" / "events").rglob("*.jsonl")))
+
+
+DAY = datetime.date(2026, 2, 10)
+ROW = ("softmax/a", "c", "NVIDIA H200")
+
+
+@pytest.fixture
+def known(project: Path, remote: str) -> list[str]:
+    """The beginning of `history mark`, where the history knows one change."""
+    event = history.Event(DAY, "remeasured", *ROW, DAY, "a" * 40, "b" * 40, "SLOWER", 0.03)
+    Branch(remote, BRANCH).add(dict([history.event_file([event])]), "a change")
+    return ["--root", str(project), "history", "mark", "--history", remote, "--gpu", "NVIDIA H200", "--reason", "a NaN"]
+
+
+def _marks(remote: str, into: Path) -> list[tuple[str, str, object]]:
+    Branch(remote, BRANCH).write(into)
+    return [(each.kind, each.text, each.until) for each in events(into) if each.kind != "remeasured"]
+
+
+def test_a_change_is_acknowledged_with_a_reason_until_a_day(known: list[str], remote: str, tmp_path: Path) -> None:
+    until = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=9)
+
+    code, said = _ran(
+        *known, "softmax/a", "--case", "c", "--since", str(DAY), "--as", "acknowledged", "--until", str(until)
+    )
+
+    assert (0, True) == (code, said.startswith("marked acknowledged"))
+    assert [("acknowledged", "a NaN", until)] == _marks(remote, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "since", "given", "said"),
+    [
+        ("softmax/b", "2026-02-10", "false", "no change of softmax/b c"),
+        ("softmax/a", "2026-01-01", "false", "begin about 2026-01-01"),
+        ("softmax/a", "2026-02-10", "false --until 2099-01-01", "--until goes with"),
+        ("softmax/a", "2026-02-10", "acknowledged --until 2026-01-01", "is over"),
+    ],
+)
+def test_words_that_nothing_would_read_are_refused(
+    kernel: str, since: str, given: str, said: str, known: list[str], remote: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        _ran(*known, kernel, "--case", "c", "--since", since, "--as", *given.split())
+
+    assert [] == _marks(remote, tmp_path / "out")
+
+
+def test_a_change_that_is_not_known_names_those_that_are(known: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        _ran(*known, "softmax/a", "--case", "typo", "--since", str(DAY), "--as", "environment")
+
+    assert "known: softmax/a c on NVIDIA H200 since 2026-02-10" == error.value.hint
 
 
 def test_bisect_lists_what_could_have_done_it(project: Path) -> None:

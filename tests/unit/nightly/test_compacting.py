@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 from kernelci import history
-from kernelci.nightly.branch import Branch
+from kernelci.nightly.branch import Branch, Edit, Snapshot
 from kernelci.nightly.compacting import compaction
 from kernelci.nightly.series import load
 
@@ -70,3 +70,21 @@ def test_what_is_past_the_retention_goes(remote: str, measure, tmp_path: Path) -
 def _written(remote: str, into: Path) -> Path:
     Branch(remote, NAME).write(into / "after")
     return into / "after"
+
+
+def test_a_night_that_is_pushed_while_months_are_merged_is_kept(remote: str, measure, tmp_path: Path) -> None:
+    _filled(remote, measure, range(31))
+    merging = compaction(datetime.date(2026, 3, 1))
+    came = iter([range(31, 33)])
+
+    def between(now: Snapshot) -> Edit:
+        """The edit is worked out, and then another push comes first."""
+        edit = merging(now)
+        for nights in came:
+            _filled(remote, measure, nights)
+        return edit
+
+    Branch(remote, NAME, backoff_s=0.001).change(between)
+
+    assert 1 + 2 == len(_files(remote, tmp_path / "after"))
+    assert 33 == len(load(tmp_path / "after")[0].nights)

@@ -1,17 +1,21 @@
 """A night's report goes onto the branch."""
 
 import datetime
+import gzip
+import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
 from kernelci import results
 from kernelci.errors import ConfigError, HubError, ReportError
-from kernelci.model import Change
+from kernelci.model import Change, Finding
 from kernelci.nightly import BRANCH, night
 from kernelci.nightly.branch import Branch
 from kernelci.nightly.series import load
@@ -57,6 +61,55 @@ def test_a_branch_that_is_away_loses_nothing(
     assert 1 == len(list((folder / night.PENDING).rglob("*.gz")))
 
 
+def _night_of(reports: ModuleType, folder: Path, started: str) -> Path:
+    _report(reports, folder)
+    results.write(msgspec.structs.replace(results.read(folder), started_at=started), folder)
+    return folder
+
+
+def test_nights_that_append_at_once_are_each_there_once(reports: ModuleType, remote: str, tmp_path: Path) -> None:
+    """Two machines with a night each, and one of them twice, as a job that is run again does."""
+    first, second = (_night_of(reports, tmp_path / f"{day}", f"2026-11-{day}T02:00:00+00:00") for day in (28, 29))
+    start = threading.Barrier(3)
+
+    def append(folder: Path) -> None:
+        start.wait()
+        night.append([folder], night.Night(Branch(remote, BRANCH, backoff_s=0.01)))
+
+    threads = [threading.Thread(target=append, args=(folder,)) for folder in (first, second, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    Branch(remote, BRANCH).write(tmp_path / "out")
+    assert ["2026-11-28", "2026-11-29"] == sorted(path.name[:10] for path in (tmp_path / "out").rglob("*.gz"))
+
+
+def test_a_night_that_fails_is_a_capsule(reports: ModuleType, remote: str, tmp_path: Path) -> None:
+    """What it takes to try it again: seed, command, versions, driver, GPU, clocks, source, commit, run."""
+    folder = tmp_path / "report"
+    folder.mkdir()
+    finding = Finding("wrong", "m", reproduce="kernelci run softmax/triton --case c --seed 7242ca271005a510")
+    stopped = reports.kernel("softmax/triton", reports.compiled("sm_90a"), reports.stop("correctness", finding))
+    where = msgspec.structs.replace(
+        reports.H200, gpu_uuid="GPU-1", cuda="13.0", clocks="max 1980 MHz", power_limit_w=700.0
+    )
+    results.write(reports.report((stopped,), where), folder)
+
+    night.append([folder], night.Night(None, "c" * 40, "https://github.com/o/r/actions/runs/7"))
+
+    kept = results.read(folder)
+    assert kept.seed in kept.kernels[0].rungs[-1].finding.reproduce
+    (record, *_) = [
+        json.loads(line)
+        for path in (folder / night.PENDING).rglob("*.gz")
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    names = ("gpu_uuid", "driver", "cuda", "dsl", "clocks", "source", "commit", "run", "reason")
+    assert [] == [name for name in names if not record.get(name)]
+
+
 def test_a_pull_requests_report_is_refused(reports: ModuleType, tmp_path: Path) -> None:
     folder = _report(reports, tmp_path / "report", change=Change("a" * 40, "b" * 40))
 
@@ -98,7 +151,7 @@ def _project(folder: Path) -> Path:
 def test_nightly_climbs_and_remembers(remote: str, tmp_path: Path) -> None:
     project = _project(tmp_path / "project")
     command = [sys.executable, "-m", "kernelci", "--root", str(project), "nightly", "--rungs", "compile"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "KERNELCI_TARGETS": "sm_90a"}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     done = subprocess.run(
         [*command, "--history", remote, "--out", str(tmp_path / "report")],
@@ -109,18 +162,12 @@ def test_nightly_climbs_and_remembers(remote: str, tmp_path: Path) -> None:
     )
 
     assert done.stdout.startswith("pushed nights/"), done.stderr[-3000:]
-    assert tuple(_remembered(remote, tmp_path)) == ("softmax/triton",)
+    assert {("softmax/triton", f"no GPU: {target}") for target in ("sm_80", "sm_90a", "sm_100a")} == _remembered(
+        remote, tmp_path
+    )
 
 
-def _remembered(remote: str, tmp_path: Path) -> list[str]:
-    """The kernels that a history speaks of; without a GPU none has a series."""
-    import gzip
-    import json
-
+def _remembered(remote: str, tmp_path: Path) -> set[tuple[str, str]]:
+    """The kernels that a history speaks of, and where they were measured."""
     Branch(remote, BRANCH).write(tmp_path / "out")
-    assert () == load(tmp_path / "out")
-    return [
-        json.loads(line)["kernel"]
-        for path in (tmp_path / "out").rglob("*.gz")
-        for line in gzip.decompress(path.read_bytes()).splitlines()
-    ]
+    return {(series.kernel, series.gpu) for series in load(tmp_path / "out")}
