@@ -25,6 +25,7 @@ def cases():
     yield check("several tiles, odd n", m=257, n=301, k=512, dtype=dtype)
     yield check("k much longer than m and n", m=64, n=72, k=8192, dtype=dtype)
     yield check("more tiles than multiprocessors", m=2050, n=2312, k=192, dtype=dtype)
+    yield check("many tiles below each other, odd n and k", m=1100, n=7, k=5, dtype=dtype)
     yield check("nothing to sum", m=64, n=64, k=0, dtype=dtype)
     yield check("no rows", m=0, n=64, k=64, dtype=dtype)
     yield check("no columns", m=64, n=0, k=64, dtype=dtype)

@@ -32,6 +32,9 @@ CALL_TIMEOUT_S = 45.0
 # The largest check cases are the only ones that reach kernels for long rows; one draw of each is cheap enough here.
 INTERPRETER_ELEMENTS = 2**21
 
+# Sanitize stands between them; it takes long, and what it alone sees is no wrong answer.
+JUDGING = ("correctness", "perturb")
+
 Told = Callable[[Judged], None]
 
 
@@ -82,9 +85,10 @@ class _Climb:
         self._deadline = deadline
         self._target = target_of(request.kernel, court.config, court.device)
         self._lanes = court.config.lanes or LANES[court.device.is_gpu]
-        self._rungs = tuple(pair for pair in chosen(ladder(), ("correctness",)) if pair[1])
+        self._rungs = tuple(pair for pair in chosen(ladder(), JUDGING) if pair[1])
         # Before correctness, which drops the calls that both look at.
-        self._with_allclose = (*self._rungs[:-1], (allclose.RUNG, True), self._rungs[-1])
+        at = next(index for index, (rung, _) in enumerate(self._rungs) if rung.name in JUDGING)
+        self._with_allclose = (*self._rungs[:at], (allclose.RUNG, True), *self._rungs[at:])
 
     def all(self, told: Told | None) -> tuple[Judged, ...]:
         """Everything is handed to the compilers at once, the original first; then one climb after another per lane."""
@@ -171,7 +175,7 @@ class _Climb:
 
     def _unreached(self, probes: dict[str, KernelReferee]) -> frozenset[str]:
         """Functions whose stores can go without any case noticing: no case calls them on this machine."""
-        run = tuple(pair for pair in self._rungs if pair[0].name != "correctness")
+        run = tuple(pair for pair in self._rungs if pair[0].name not in JUDGING)
         return frozenset(name for name, referee in probes.items() if _climb(referee, run).stopped_at is None)
 
     def _compiled(self, kernel: Kernel, every: bool) -> Compilation:

@@ -16,7 +16,7 @@ from kernelci.workbench.trial import Trial, bits
 
 CASES = 3
 # Of a case's outputs: larger ones say no more here, and each is called several times for each disturbance.
-ELEMENTS = {"cpu": 2**16, "cuda": 2**24}
+ELEMENTS = {"cpu": 2**13, "cuda": 2**24}
 # What a call may end with where a disturbance asks for more than a kernel must give.
 EXCUSED = ("raised", "shared-memory", "compile-error", "out-of-memory", "hang")
 

@@ -62,6 +62,8 @@ CAUSES = {
     "writes_an_input": "input x",
     "wrong_dtype": "dtype float32, and float16 is declared",
     "wrong_entry": "'soft_max'; the file defines",
+    "x3_masked_load_without_other": "masked loads without other= read NaN, and then: output y: ",
+    "x4_counts_on_the_order_of_blocks": "it has blocks that count on others to have run before them",
     "wrong_shape": "(4096, 1), and (1, 4096) is declared",
 }
 

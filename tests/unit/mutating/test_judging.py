@@ -45,7 +45,8 @@ def doubled(x, y, size, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + at, mask=at < size, other=0.0)
     unused = values + 1.0
-    tl.store(y + at, values * 2.0, mask=at < size)
+    zero = tl.sum(tl.load(x + at, mask=at < size, other=0.0), axis=0) * 0.0
+    tl.store(y + at, values * 2.0 + zero, mask=at < size)
 
 
 @triton.jit
@@ -60,12 +61,13 @@ def double(x, y):
 """
 WANTED = {
     "not compiled": ("line 16", "x + at → at"),
-    "killed": ("line 18", "2.0 → 2.002"),
-    "killed, allclose sees nothing": ("line 18", "→ (y + at, values * 2.0)"),
+    "killed": ("line 19", "2.0 → 2.002"),
+    "killed, allclose sees nothing": ("line 19", "→ (y + at, values * 2.0 + zero)"),
     "identical": ("line 17", "1.0 → 2.0"),
-    "unreached": ("line 23", "2.0 → 4.0"),
+    "unreached": ("line 24", "2.0 → 4.0"),
     "survived": ("line 16", "other:"),
-    "launch": ("line 29", "cdiv"),
+    "used": ("line 18", "other:"),
+    "launch": ("line 30", "cdiv"),
 }
 
 
@@ -109,18 +111,20 @@ pytestmark = pytest.mark.slow
         ("identical", Fate.IDENTICAL, ""),
         ("unreached", Fate.UNREACHED, ""),
         ("launch", Fate.KILLED, "unwritten"),
+        ("used", Fate.KILLED, "perturbed"),
     ],
 )
 def test_fate(fates: dict[str, Judged], name: str, fate: Fate, reason: str) -> None:
     assert (fate, reason) == (fates[name].fate, fates[name].reason)
 
 
-def test_a_missing_other_is_never_killed_by_the_interpreter(fates: dict[str, Judged]) -> None:
+def test_a_missing_other_whose_lanes_nobody_uses_is_no_fault(fates: dict[str, Judged]) -> None:
     assert fates["survived"].fate in (Fate.SURVIVED, Fate.IDENTICAL)
 
 
 @pytest.mark.parametrize(
-    ("name", "passes"), [("killed", "passed"), ("killed, allclose sees nothing", "passed"), ("launch", "failed")]
+    ("name", "passes"),
+    [("killed", "passed"), ("killed, allclose sees nothing", "passed"), ("launch", "failed"), ("used", "passed")],
 )
 def test_allclose_judges_the_same_mutants(fates: dict[str, Judged], name: str, passes: str) -> None:
     assert passes == fates[name].allclose
@@ -131,7 +135,7 @@ def test_a_survivor_has_its_diff(fates: dict[str, Judged]) -> None:
 
 
 def test_a_kernel_that_does_not_pass_is_refused(tmp_path: Path) -> None:
-    root = _project(tmp_path, KERNEL.replace("values * 2.0, mask", "values * 3.0, mask"))
+    root = _project(tmp_path, KERNEL.replace("values * 2.0 + zero, mask", "values * 3.0 + zero, mask"))
     with pytest.raises(ConfigError, match="itself is stopped at correctness"):
         mutating.judge(root, mutating.select(root, "double/triton", ("1",)))
 
