@@ -9,11 +9,13 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from kernelci import publication, results
 from kernelci.errors import ArtifactMissing, KernelciError, ReportError
 from kernelci.hub import artifact_name
+from kernelci.model import Second
 from kernelci.reporters.markdown import MARKER
 
 KERNELS = [(f"kernels/{name}.py", "modified") for name in ("softmax/triton", "softmax/cuda")]
@@ -257,18 +259,25 @@ def made_of(text: str, reports: Any) -> Any:
         name, reports.Outcome.FAILED, 1.0, found, (row,), (), (reports.Artifact(name, name, 1),), (text,)
     )
     kernel = reports.KernelReport(name, name, name, "kernels/softmax/triton.py", name, (rung,))
-    return reports.report(
+    whole = reports.report(
         (kernel,), reports.Environment(name, name, name, name, name, name, {name: name}), notes=(text,)
     )
+    return msgspec.structs.replace(whole, second=Second((kernel,), name, text, text, text))
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_are_rendered_harmless(name: str, github, standin, post, run_of, reports) -> None:
     github.open_pull(standin.SHA, KERNELS, branch=re.sub(r"\s|[\x00-\x1f]", "-", TEXTS[name])[:200])
 
-    posted = post(run_of(made_of(TEXTS[name], reports), branch=github.pulls[7]["head"]["ref"]))
+    github.permissions["ada"] = "admin"
+    github.label("kernelci:judge", "ada", "2026-11-30T10:00:08Z")
+    event = run_of(made_of(TEXTS[name], reports), branch=github.pulls[7]["head"]["ref"])
+    event["workflow_run"] |= {"actor": github.user("ada"), "created_at": "2026-11-30T10:00:09Z"}
+
+    posted = post(event)
 
     page = github.comments[0]["body"]
+    assert "second referee:" in page
     block = publication.read(page)
     assert ("failure", "failure", "current") == (posted.conclusion, block.conclusion, block.state)
     assert 2 == page.count("<!--")
