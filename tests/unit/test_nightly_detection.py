@@ -70,3 +70,27 @@ def test_the_goal_is_checked(bench: ModuleType) -> None:
     assert not bench.good(tally)
     tally.false, tally.found[0.03] = 0, [1, -1]
     assert not bench.good(tally)
+
+
+def test_recorded_rows_decide_a_step_where_they_are_quiet_and_never_make_one_up(bench: ModuleType) -> None:
+    noise = bench.recorded()
+    gpu = bench.simulate(3, rows=12, calm=True)
+    draw = np.random.default_rng(5)
+
+    step, none = (
+        [bench.paired(draw, gpu, row, size, 0.05, noise.pairs) for row in range(12)] for size in (np.log1p(0.05), 0.0)
+    )
+
+    quiet = [row for row, ratios in enumerate(noise.pairs) if np.std(ratios) < 0.002]
+    assert 9 == len(quiet)
+    assert {"SLOWER"} == {step[row] for row in quiet}
+    assert "SLOWER" not in none
+
+
+def test_nights_can_vary_as_recorded_blocks_do(bench: ModuleType) -> None:
+    still = [np.zeros(4)]
+
+    gpu = bench.simulate(3, rows=8, calm=True, blocks=still)
+
+    nights = np.diff((gpu.values - gpu.committed)[~gpu.modes][:, ~np.isnan(gpu.values[0])], axis=1)
+    assert np.median(np.abs(nights)) < 0.002  # the drift alone
