@@ -14,9 +14,9 @@ HOOK = folder("runner") / "pod-started.sh"
 VALUES = folder("runner") / "arc-values.yaml"
 # Top-level keys of the chart gha-runner-scale-set 0.14.2 (its values.yaml; it has no schema).
 KEYS = {
-    "annotations", "containerMode", "controllerServiceAccount", "githubConfigSecret", "githubConfigUrl", "githubServerTLS",
-    "keyVault", "labels", "listenerMetrics", "listenerTemplate", "maxRunners", "minRunners", "namespaceOverride", "proxy",
-    "resourceMeta", "runnerGroup", "runnerScaleSetName", "scaleSetLabels", "template",
+    "annotations", "containerMode", "controllerServiceAccount", "githubConfigSecret", "githubConfigUrl",
+    "githubServerTLS", "keyVault", "labels", "listenerMetrics", "listenerTemplate", "maxRunners", "minRunners",
+    "namespaceOverride", "proxy", "resourceMeta", "runnerGroup", "runnerScaleSetName", "scaleSetLabels", "template",
 }  # fmt: skip
 
 
