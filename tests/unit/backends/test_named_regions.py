@@ -15,6 +15,8 @@ import pytest
 
 from kernelci.tracing import proton, records
 
+from .conftest import example
+
 ROOT = Path(__file__).parents[3]
 CHILD = """
 import ctypes, json, os, sys, types, warnings
@@ -67,6 +69,8 @@ CASES: dict[str, dict[str, Any]] = {
 }
 BUILDS = ("plain", "as it is", "traced")
 REGIONS = ("load", "wait", "compute", "epilogue")
+VECTORS = {"arguments": {"x": (SIZE,), "y": (SIZE,)}, "entry": "call"}
+MORE = {"triton": {}, "cutedsl": {"ranges": {**VECTORS, "file": example("cutedsl_ranges.py")[0]}}}
 Answers = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -105,7 +109,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answers]:
             text = file.read() or build(backend)
             file.truncate(0)
             file.write(text)
-        keys = [(name, build) for name in CASES for build in BUILDS]
+        keys = [*((name, build) for name in CASES for build in BUILDS), *((name, "traced") for name in MORE[backend])]
         return dict(zip(keys, json.loads(text), strict=True))
 
     def build(backend: str) -> str:
@@ -115,6 +119,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answers]:
             kernel = ROOT / "kernels" / name / f"{backend}.py"
             job = {**case, "entry": name, "target": "sm_90a", "file": str(kernel), "regions": ()}
             jobs += [{**job, "file": str(_unmarked(kernel, folder))}, job, {**job, "regions": REGIONS}]
+        jobs += [{**job, "target": "sm_90a", "case": {}, "regions": REGIONS} for job in MORE[backend].values()]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             [sys.executable, "-c", CHILD, backend, str(folder), json.dumps(jobs)],
@@ -183,7 +188,16 @@ def test_protons_scratch_memory_is_laid_out_as_it_is_read(made: Callable[[str], 
         assert re.search(rf"(and|or)\.b32\s+%r\d+, %r\d+, {constant};", ptx), constant
 
 
+def _marks(ptx: str) -> list[int]:
+    return [int(mark) for mark in re.findall(r"\{low, high, (\d+), kernelci_number\}", ptx)]
+
+
 def test_ranges_are_numbered_by_the_card(made: Callable[[str], Answers]) -> None:
-    marks = re.findall(r"\{low, high, (\d+), kernelci_number\}", made("cutedsl")["softmax", "traced"]["ptx"])
-    numbers = [int(mark) for mark in marks]
-    assert [0, records.END, 2, 2 | records.END, 3, 3 | records.END] == numbers
+    found = _marks(made("cutedsl")["softmax", "traced"]["ptx"])
+    assert [0, records.END, 2, 2 | records.END, 3, 3 | records.END] == found
+
+
+def test_ranges_with_tokens_and_names_of_their_own(made: Callable[[str], Answers]) -> None:
+    """A token ends its range in the next iteration and after the loop; a name that the card lacks follows its names."""
+    found = _marks(made("cutedsl")["ranges", "traced"]["ptx"])
+    assert [2 | records.END, 0, records.END, 2, 2 | records.END, 4, 4 | records.END] == found
