@@ -15,7 +15,8 @@ from kernelci.reasons import REASONS
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [
-    ROOT / "docs" / f"{name}.md" for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "runner", "why")
+    ROOT / "docs" / f"{name}.md"
+    for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "runner", "why")
 ]
 IDS = [page.name for page in PAGES]
 # What repositories that use kernelci have, and patterns of names: no files of this repository.
