@@ -155,7 +155,7 @@ def _placed(report: Report) -> Iterator[Placed]:
 
 def _artifacts(report: Report) -> Iterator[tuple[str, list[Any]]]:
     """Files by kernel, those that people open first: charts, profiles, differences."""
-    order = ("svg", "ncu-rep", "sass.diff", "ptx.diff", "sass", "ptx")
+    order = ("svg", "trace", "ncu-rep", "sass.diff", "ptx.diff", "sass", "ptx")
     for kernel in report.kernels:
         found = [artifact for rung in kernel.rungs for artifact in rung.artifacts]
         found.sort(key=lambda each: (order.index(each.kind) if each.kind in order else len(order), each.path))
