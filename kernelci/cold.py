@@ -1,6 +1,7 @@
 """Candidates for a look inside: those that a tool starts (compute-sanitizer or Nsight Compute), in a sandbox of their
 own, and those that make trace builds."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,11 +14,15 @@ from kernelci.court import Court, Start, environment_for, hidden_folders, load_l
 from kernelci.reference import Case, Reference
 from kernelci.tracing.prelude import TraceAt
 from kernelci.tracing.regions import Trace
-from kernelci.workbench import profiler, sandbox, sanitizer, tracer
+from kernelci.workbench import profiler, sandbox, sanitizer, tracer, trial
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.instruments import home_of_nsight_compute
+from kernelci.workbench.protocol import Followed
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single, Wrap
+
+FOLLOWED_CALLS = 5  # of which the median one is shown
 
 
 class Tool(Struct, frozen=True):
@@ -58,6 +63,12 @@ def sanitizing(tool: str, config: Config) -> Tool:
     return Tool(wrap, (binary.parent,), config.sanitize_timeout_s, sanitizer.ENVIRONMENT, separate=True)
 
 
+def inspect(court: Court, what: Start, tool: str, drawn: Sequence[Drawn]) -> sanitizer.Inspection:
+    """A tool's run over these draws, in a process of its own."""
+    found = partial(opened, court, what, sanitizing(tool, court.config))
+    return sanitizer.inspect(tool, found, drawn, court.config.sanitize_timeout_s)
+
+
 def profiling(binary: Path, limit_s: float) -> Tool:
     """Nsight Compute, which leaves a report and its log."""
     return Tool(partial(profiler.command, binary), (home_of_nsight_compute(binary),), limit_s, folder=True)
@@ -79,3 +90,10 @@ def trace(court: Court, side: str, what: Start, reference: Reference, case: Case
         return start(court, side, replace(what, caches=(), trace=at), arena)  # caches hold builds without marks
 
     return tracer.trace(traced, drawn, regions, device)
+
+
+def follow(court: Court, side: str, what: Start, reference: Reference, case: Case) -> Followed:
+    """What host and GPU did in a few calls of a case, in a process of its own that records it. Raises Verdict."""
+    drawn = profiler.drawn(reference, case, court.seed, court.device.torch_name)
+    with contextlib.closing(start(court, side, replace(what, audit=True), None)) as session:
+        return trial.follow(session, drawn, FOLLOWED_CALLS)

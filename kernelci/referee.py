@@ -29,7 +29,7 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, missing_here
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
-from kernelci.workbench.protocol import Source, TensorPlace
+from kernelci.workbench.protocol import Followed, Source, TensorPlace
 from kernelci.workbench.session import Session
 from kernelci.workbench.trial import Trial, is_refusal, plainly, repeats, run_all, run_drawn
 
@@ -353,9 +353,7 @@ class KernelReferee:
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""
-        drawn = [self.drawn(case, VARIED) for case in cases]
-        opened = partial(cold.opened, self.court, self._start_of(), cold.sanitizing(tool, self.config))
-        return sanitizer.inspect(tool, opened, drawn, self.config.sanitize_timeout_s)
+        return cold.inspect(self.court, self._start_of(), tool, [self.drawn(case, VARIED) for case in cases])
 
     def profile(self, case: Case) -> profiler.Profile:
         """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
@@ -365,6 +363,10 @@ class KernelReferee:
         """What one call of a case records of its own inside, in a process of its own. Raises Verdict."""
         return cold.trace(self.court, self.side, self._start_of(), self.reference, case, self.card.regions)
 
+    def follow(self, case: Case) -> Followed:
+        """What host and GPU did in a few calls of a case, in a process of its own. Raises Verdict."""
+        return cold.follow(self.court, self.side, self._start_of(), self.reference, case)
+
     def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
         """A verdict as a record, with the command that reproduces it."""
         where = f"--draw {draw} --seed {self.court.seed}" if draw else ""
@@ -373,8 +375,7 @@ class KernelReferee:
 
     @property
     def _root(self) -> Path:
-        base = self.court.base if self.side == "base" else None
-        return (base.catalog if base is not None else self.court.catalog).root
+        return ((self.court.base if self.side == "base" else None) or self.court).catalog.root
 
     def relative(self, file: str) -> str:
         """A file's path within the project, or its end if it lies elsewhere."""

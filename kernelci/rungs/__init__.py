@@ -115,6 +115,9 @@ class Referee(Protocol):
     def profile(self, case: Case) -> Any:
         """The Profile of a case (kernelci.workbench.profiler). Raises Verdict."""
 
+    def follow(self, case: Case) -> Any:
+        """What host and GPU did in a few calls of a case, as Followed (kernelci.workbench.protocol). Raises Verdict."""
+
     def trace(self, case: Case) -> Any:
         """The Trace of a case (kernelci.tracing.regions). Raises Verdict."""
 
