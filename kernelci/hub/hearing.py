@@ -53,6 +53,7 @@ def _run(
         repository.write(repository.tree(judged.change.base), folder / "base")
         shown += ["--shown", str(folder / "base")]
         asked += ["--base-folder", str(folder / "base" / repository.prefix)]
+    _open_to_all(folder)
     into = folder / "out"
     into.mkdir()
     limit_s = config.load(judged.root).second_timeout_s
@@ -66,3 +67,10 @@ def _run(
         raise RunnerBroken(f"the sandbox's own side ended with exit code {done.returncode}")
     found = msgspec.json.decode((into / second.FACTS).read_bytes(), type=Confined)
     return found, (into / second.SAID).read_bytes()
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let the sandbox's unprivileged user read what was written here, whatever this process's umask."""
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))

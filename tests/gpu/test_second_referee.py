@@ -48,11 +48,12 @@ FILES = {
 
 
 def test_a_whole_run_inside_reaches_the_gpu(tmp_path: Path) -> None:
+    root = tmp_path / "head"
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(textwrap.dedent(text).lstrip())
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(textwrap.dedent(text).lstrip())
     bounds = Bounds(500.0, confinement.most_memory())
-    found, said = confinement.confined(tmp_path, (tmp_path,), ("run", "--rungs", "correctness"), bounds)
+    found, said = confinement.confined(root, (root,), ("run", "--rungs", "correctness"), bounds)
     assert "" == found.why, found.log
     report = results.decode(said)
     (kernel,) = report.kernels

@@ -1,6 +1,8 @@
 """A change with a judge of its own, heard in a sandbox after the base's judge: nothing of it turns anything green."""
 
+import os
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,14 @@ def repository(tmp_path: Path) -> Path:
     return scratch.repository(tmp_path / "repository")
 
 
+@pytest.fixture
+def narrow() -> Iterator[None]:
+    """New files are for their owner alone."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 def heard(repository: Path, mode: Mode = "compile", only: tuple[str, ...] = ()) -> Report:
     out = repository.parent / "out"
     request = Request(
@@ -105,7 +115,7 @@ def test_a_forged_report_turns_nothing_green(repository: Path) -> None:
 
 
 @sandboxed
-def test_a_kernel_whose_reference_is_the_heads_is_such_a_row(repository: Path) -> None:
+def test_a_kernel_whose_reference_is_the_heads_is_such_a_row(repository: Path, narrow: None) -> None:
     scratch.commit(repository, {"references/new.py": "reference = 1\n", "kernels/new/a.py": scratch.CARD.format("new")})
     report = heard(repository)
     assert (Outcome.SKIPPED, 3, {"new/a": Outcome.FAILED}) == (report.outcome, report.exit_code, words(report))
