@@ -1,5 +1,6 @@
 """The broker and GitHub: what registers runners, held against GitHub's own API description; and who gets nothing."""
 
+import base64
 import os
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from kernelci.hub.client import Client, Patience
 from kernelci.runner import broker
 from kernelci.runner.broker import Answer, Broker, GitHubAway, Question
 from kernelci.runner.registrar import Registrar, from_credentials
+from tests.conftest import load
 
 QUICK = Patience(attempts=2, backoff_s=0.01, longest_s=0.1, secondary_s=0.02, timeout_s=5, pace_s=0)
 LABELS = ("self-hosted", "linux", "ephemeral", "gpu", "gpu:h200", "sm_90a", "gpus:8", "driver:570.86.15")
@@ -261,3 +263,37 @@ def test_a_broker_by_its_verb(github: Any, tmp_path: Path) -> None:
     folder.rmdir()
 
     assert ("asked for a runner" in said, 0) == (True, process.returncode)
+
+
+@pytest.fixture
+def at_work() -> Iterator[Any]:
+    """A host with a stand-in for GitHub's runner, as tests/unit/runner has it."""
+    module = load(Path(__file__).parents[2] / "unit" / "runner" / "conftest.py", "hosts_at_work")
+    folder = Path(tempfile.mkdtemp(prefix="kci", dir="/var/tmp"))
+    folder.chmod(0o755)
+    host = module.HostAtWork(folder)
+    host.pull = {"env": module.PULL, "steps": ["true"]}
+    yield host
+    for process in host.started:
+        module.end(process)
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_from_github_to_a_clean_host_and_back_with_github_away_in_between(
+    github: Any, serving: Callable[..., Path], at_work: Any
+) -> None:
+    at_work.options["broker"] = str(serving(4))
+    at_work.plan(*[at_work.pull] * 3)
+    github.fail("GET", "/rate_limit", 503, times=2)
+
+    code, said = at_work.run(3)
+
+    names = [each["name"] for each in github.runners]
+    assert (0, ["done"] * 3, 1) == (code, [job.how for job in at_work.jobs], said.count("GitHub is away")), said
+    assert names == [job.runner for job in at_work.jobs]
+    assert [f"config {base64.b64encode(name.encode()).decode()}" for name in names] == [
+        line for line in at_work.noted.splitlines() if line.startswith("config")
+    ]
+    assert [
+        {"self-hosted", "ephemeral", "gpu:h200", "sm_90a", "gpus:1"} - set(each["labels"]) for each in github.runners
+    ] == [set()] * 3
