@@ -24,6 +24,7 @@ def _record(kernel: catalog.Kernel, root: Path, references: dict[str, Path]) -> 
         "backend": kernel.backend,
         "entry": kernel.card.entry if kernel.card else "",
         "targets": list(kernel.card.targets) if kernel.card else [],
+        "regions": list(kernel.card.regions) if kernel.card else [],
         "path": str(kernel.path.relative_to(root)),
         "error": error,
     }

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import Verdict
-from kernelci.model import Finding, Metric, Row, RungResult, Unit
+from kernelci.model import Finding, Metric, Report, Row, RungResult, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
+from kernelci.reporters import Context, html, markdown
 from kernelci.rungs import ladder
 from kernelci.rungs import trace as rung
 from kernelci.tracing.regions import Region, Trace, Track
@@ -148,3 +149,24 @@ def test_any_trace_gives_metrics_that_a_report_takes(spans: list[tuple[float, fl
 def test_it_needs_a_gpu_for_itself_and_stands_on_correctness() -> None:
     (found,) = [each for each in ladder() if each.name == "trace"]
     assert (("correctness",), ("gpu", "quiet")) == (found.after, found.needs)
+
+
+@pytest.fixture
+def report(referee: Any, reports: ModuleType) -> Report:
+    """A report with the rung's own rows and artifacts."""
+    found = rung.trace(referee)
+    result = RungResult("trace", Outcome.PASSED, rows=tuple(found.rows), artifacts=tuple(found.artifacts))
+    return reports.report((reports.kernel("softmax/cuda", reports.checked(), result),))
+
+
+def test_a_comment_shows_the_regions(report: Report) -> None:
+    lines = markdown.render(report, Context(page="comment")).splitlines()
+    (line,) = [line for line in lines if f"<code>{CASES[1].id}</code>" in line and "<code>load</code>" in line]
+    assert "40 %" in line
+    assert "800 ns" in line
+
+
+def test_the_page_shows_the_regions_and_links_the_file(report: Report) -> None:
+    page = html.render(report, Context())
+    assert "softmax/cuda load</code>" in page
+    assert f'href="{report.kernels[0].rungs[-1].artifacts[0].path}"' in page
