@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kernelci import digest, inert, results
 from kernelci.errors import ReportError
-from kernelci.model import Finding, KernelReport, Report, Row, RungResult, Second
+from kernelci.model import Finding, KernelReport, Metric, Report, Row, RungResult, Second
 from kernelci.reasons import REASONS, Outcome
 
 LABEL = "kernelci:judge"
@@ -30,6 +30,7 @@ KEPT_BYTES = 4 * 2**20
 RUNGS, METRICS, NOTES, LINES = 24, 12, 4, 20
 ROWS = (200, 20, 0)
 CHARACTERS = 2_000
+DESCRIPTION = 200
 LONGEST_S = 1e6
 _RUNG = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
@@ -165,7 +166,7 @@ def _rung(rung: RungResult, rows: int) -> RungResult:
         min(max(rung.duration_s, 0.0), LONGEST_S),
         _finding(rung.finding),
         tuple(map(_row, order)),
-        rung.metrics[:METRICS],
+        _metrics(rung.metrics),
         (),
         notes,
     )
@@ -175,8 +176,14 @@ def _row(row: Row) -> Row:
     return msgspec.structs.replace(
         row,
         finding=_finding(row.finding),
-        metrics=row.metrics[:METRICS],
+        metrics=_metrics(row.metrics),
         notes=tuple(map(_line, row.notes[:NOTES])),
+    )
+
+
+def _metrics(found: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    return tuple(
+        msgspec.structs.replace(each, description=inert.line(each.description, DESCRIPTION)) for each in found[:METRICS]
     )
 
 
