@@ -10,7 +10,7 @@ import msgspec
 
 from kernelci.tracing.regions import Trace, Track
 
-MAX_EVENTS = 200_000  # that a file gets, whole tracks only; viewers grow slow with more
+MAX_EVENTS = 100_000  # that a file gets, whole tracks only; viewers grow slow with more
 LIFETIME = "warp"
 
 

@@ -116,16 +116,19 @@ def nested(
     """Regions as (name, begin, end, depth), in order of their beginnings; `told` counts what did not match."""
     found: list[tuple[str, int, int, int]] = []
     inside: list[int] = []  # of `found`: those that are open
+    open_: Counter[str] = Counter()  # by name: a hostile track may nest as deeply as it is long
     for event in events:
         name = names[event.region] if event.region < len(names) else f"region {event.region}"
         if not event.is_end:
             inside.append(len(found))
+            open_[name] += 1
             found.append((name, event.clock, end, len(inside) - 1))
-        elif not any(found[at][0] == name for at in inside):
+        elif not open_[name]:
             told[f"{name} ends without having begun"] += 1
         else:
             while (at := inside.pop()) is not None:
                 found[at] = (found[at][0], found[at][1], event.clock, found[at][3])
+                open_[found[at][0]] -= 1
                 if found[at][0] == name:
                     break
                 told[f"{name} ends before {found[at][0]}, which began in it"] += 1

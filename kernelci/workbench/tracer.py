@@ -18,8 +18,8 @@ from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.session import Session
 from kernelci.workbench.subject import Subject
 
-BUFFER_BYTES = 16 * 2**20  # a million events: more than a reader looks at
-FIRST = (12_000, 64)  # tracks, and events of each, before it is known how many there are
+BUFFER_BYTES = 8 * 2**20  # half a million events: more than a reader looks at
+FIRST = (7_000, 64)  # tracks, and events of each, before it is known how many there are
 Opened = Callable[[Arena, TraceAt], Session]
 
 
