@@ -24,7 +24,7 @@ PREFIX = "kernelci-"
 REQUIRED = frozenset({"self-hosted", "ephemeral"})
 PER_HOUR = 120
 MESSAGE_S = 5.0
-ANSWER_S = 180.0
+ANSWER_S = 80.0
 _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9][A-Za-z0-9._-]{{0,54}}")
 _LABEL = re.compile(r"[A-Za-z0-9][\w.:+-]{0,99}", re.ASCII)
 
@@ -43,7 +43,7 @@ class Answer(Struct, frozen=True, forbid_unknown_fields=True):
     github_time_s: float | None = None
     error: str = ""
     kind: Literal["", "away", "refused"] = ""
-    """away: GitHub does not answer, or is at its limits; refused: asking again changes nothing."""
+    """away: GitHub does not answer, or something is at its limits; refused: asking again changes nothing."""
 
 
 class Broker:
@@ -82,9 +82,11 @@ class Broker:
             say(f"process {who.pid} of user {who.uid}: {error}")
 
     def _answer(self, question: Question) -> Answer:
-        if wrong := unfit(question) or self._too_many():
+        if wrong := unfit(question):
             say(f"refused: {wrong}")
             return Answer(error=wrong, kind="refused")
+        if wrong := self._too_many():
+            return Answer(error=wrong, kind="away")
         try:
             config, now = self._registrar.jitconfig(question.name, question.labels)
         except KernelciError as error:

@@ -33,7 +33,7 @@ def examine(root: Path, machine: Callable[[], Machine] = Nvidia) -> list[Check]:
         options = load(root).runner
     except KernelciError as error:
         return [Check("configuration", False, error.message, error.hint, essential=True)]
-    seen = machine().look()
+    seen = machine().look(fresh=True)
     return [
         _policy(options), _programs(), _user(options), _python(options), _installation(options), _broker(options),
         *tokens(TOKENS), _disk(options), _group(), _own_files(), bubblewrap(), gpus(options, seen), _persistence(seen),

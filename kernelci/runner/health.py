@@ -49,30 +49,34 @@ class Seen(Struct, frozen=True):
 class Machine(Protocol):
     """Where readings come from."""
 
-    def look(self) -> Seen:
-        """A look at all GPUs."""
+    def look(self, fresh: bool = False) -> Seen:
+        """A look at all GPUs; `fresh`: those that are there now, and else those of the last fresh look."""
 
 
 class Nvidia:
-    """Looks at the GPUs that were there at the first look; Xid events are kept from then on."""
+    """Looks at GPUs through NVML; Xid events are kept from one look to the next."""
 
     def __init__(self) -> None:
-        self._first = find()
-        self._vitals = {gpu.uuid: Nvml(gpu.uuid) for gpu in self._first.gpus}
+        self._first = Hardware()
+        self._vitals: dict[str, tuple[Handle, Nvml]] = {}
 
-    def look(self) -> Seen:
-        """A look at all GPUs of the first look, and at what NVML lists now."""
-        return Seen(find(), tuple(self._state(gpu) for gpu in self._first.gpus))
+    def look(self, fresh: bool = False) -> Seen:
+        """A look at all GPUs, and at what NVML lists now."""
+        now = find()
+        if fresh:
+            self._first = now
+            self._vitals = {gpu.uuid: (Handle(gpu.uuid), Nvml(gpu.uuid)) for gpu in now.gpus}
+        return Seen(now, tuple(self._state(gpu) for gpu in self._first.gpus))
 
     def _state(self, gpu: Gpu) -> GpuState:
-        handle = Handle(gpu.uuid)
+        handle, vital = self._vitals[gpu.uuid]
         if handle.missing or handle.ask("nvmlDeviceGetName") is None:
             return GpuState(gpu, missing=handle.missing or "NVML no longer answers")
         remapped = handle.ask("nvmlDeviceGetRemappedRows")
         memory = handle.ask("nvmlDeviceGetMemoryInfo")
         return GpuState(
             gpu,
-            vital=Readings(**self._vitals[gpu.uuid].read()),
+            vital=Readings(**vital.read()),
             settings=settings(gpu.uuid),
             compute_mode=COMPUTE_MODES.get(handle.ask("nvmlDeviceGetComputeMode"), ""),
             persistent=_switch(handle.ask("nvmlDeviceGetPersistenceMode")),

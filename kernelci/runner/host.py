@@ -27,7 +27,7 @@ from kernelci.runner.admission import Door
 from kernelci.runner.broker import Answer, GitHubAway, Question
 from kernelci.runner.caches import Caches
 from kernelci.runner.health import Fault, Machine, Seen
-from kernelci.runner.keep import SHARED, Keep
+from kernelci.runner.keep import Keep
 from kernelci.runner.life import Life, Lived, Parts
 from kernelci.runner.policy import Claim
 from kernelci.runner.records import Job, Now, Phase, Quarantine, Records, stamp
@@ -93,7 +93,7 @@ class Host:
         os.umask(0o022)
         try:
             self._tidy()
-            self._first = self._machine.look()
+            self._first = self._machine.look(fresh=True)
             labels = hardware.labels(self._first.hardware, self.options.labels)
             weak = (*self._now.weaknesses, *health.remarks(self._first))
             self._now = msgspec.structs.replace(self._now, labels=labels, weaknesses=weak)
@@ -117,7 +117,7 @@ class Host:
         if not self._stop.wait(RELEASE_S) and self.records.quarantined() is None:
             say("released from quarantine")
             self._failures.clear()
-            self._first = self._machine.look()
+            self._first = self._machine.look(fresh=True)
         return False
 
     def _once(self) -> bool:
@@ -221,12 +221,10 @@ class Host:
         return [Fault(short)] if short else []
 
     def _short(self) -> str:
-        for place in (self._state, SHARED[0]):
-            if (free := free_bytes(place)) < self.options.disk_free_bytes:
-                return (
-                    f"{free / 2**30:.1f} GiB are free at {place}, less than {self.options.disk_free_bytes / 2**30:.1f}"
-                )
-        return ""
+        free, least = free_bytes(self._state), self.options.disk_free_bytes
+        return (
+            f"{free / 2**30:.1f} GiB are free at {self._state}, less than {least / 2**30:.1f}" if free < least else ""
+        )
 
     def _tidy(self) -> None:
         """What an earlier run that was itself killed may have left."""

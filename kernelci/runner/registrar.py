@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import requests
+from github import GithubException
 from msgspec import Meta, Struct
 
 from kernelci.config import RunnerOptions
-from kernelci.errors import ConfigError, TokenError
-from kernelci.hub.client import API, Client, Patience
+from kernelci.errors import ConfigError, HubError, TokenError
+from kernelci.hub.client import API, Client, Patience, limited, translated
 
 WORK = "_work"
 Token = Callable[[], str]
@@ -28,14 +30,23 @@ class Registrar:
             raise ConfigError("no place to register runners", hint="set `repository` in [tool.kernelci.runner]")
         self._path = f"/{'repos' if '/' in place else 'orgs'}/{place}/actions/runners/generate-jitconfig"
         self._place, self._group, self._token, self._api = place, group, token, api
-        self._patience = patience or Patience(attempts=3, longest_s=20.0)
+        self._patience = patience or Patience(attempts=2, longest_s=10.0, timeout_s=10)
 
     def jitconfig(self, name: str, labels: tuple[str, ...]) -> tuple[str, float | None]:
-        """A fresh runner's configuration, and GitHub's time in seconds since the epoch. Raises HubError, TokenError."""
+        """A fresh runner's configuration, and GitHub's time in seconds since the epoch.
+
+        Raises HubError where GitHub is away, TokenError, ConfigError.
+        """
         client = Client(self._place, self._token(), self._api, self._patience)
         now = client.clock()
         body = {"name": name, "runner_group_id": self._group, "labels": list(labels), "work_folder": WORK}
-        return client.post(self._path, body, Registered).encoded_jit_config, now
+        try:
+            return client.post(self._path, body, Registered).encoded_jit_config, now
+        except HubError as error:
+            cause = error.__cause__
+            if isinstance(cause, GithubException) and cause.status < 500 and not limited(cause):
+                raise ConfigError(f"GitHub registers no such runner: {error.message}") from error
+            raise
 
 
 def from_credentials(folder: Path, options: RunnerOptions, api: str) -> Token:
@@ -52,21 +63,22 @@ def from_credentials(folder: Path, options: RunnerOptions, api: str) -> Token:
 def _of_app(key: str, options: RunnerOptions, api: str) -> Token:
     """Installation tokens, each asked for when it is needed."""
     import jwt
-    from github import Auth, GithubException, GithubIntegration
+    from github import Auth, GithubIntegration
 
     if not options.app or not options.app_installation:
         raise ConfigError("app.pem is there, and no App is named", hint="set `app` and `app_installation`")
 
     def fresh() -> str:
         try:
-            integration = GithubIntegration(auth=Auth.AppAuth(options.app, key), base_url=api)
+            integration = GithubIntegration(auth=Auth.AppAuth(options.app, key), base_url=api, timeout=10, retry=None)
             return integration.get_access_token(options.app_installation).token
-        except GithubException as error:
-            hint = "is this the App's key, is it installed there, and is this machine's clock right?"
-            raise TokenError(f"GitHub gives no token to App {options.app}: {error.status}", hint=hint) from error
+        except (GithubException, requests.RequestException) as error:
+            found = translated(error, f"a token of App {options.app}")
+            if isinstance(found, TokenError):
+                found.hint = "is this the App's key, is it installed there, and is this machine's clock right?"
+            raise found from error
         except (ValueError, TypeError, jwt.PyJWTError) as error:
-            raise TokenError(
-                f"app.pem can't be used: {type(error).__name__}", hint="it is the App's key in PEM"
-            ) from error
+            hint = "it is the App's key in PEM"
+            raise TokenError(f"app.pem can't be used: {type(error).__name__}", hint=hint) from error
 
     return fresh

@@ -32,7 +32,7 @@ def broker(options: RunnerOptions, credentials: Path, api: str) -> None:
     from kernelci.runner.registrar import Registrar, from_credentials
 
     serves = users.number(options.host_user)
-    if os.geteuid() == serves != 0:
+    if os.geteuid() == serves:
         raise ConfigError(f"the broker runs as {options.host_user}, whom it serves", hint="run it as a user of its own")
     registrar = Registrar(options.repository, options.group, from_credentials(credentials, options, api), api)
     try:

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from kernelci.errors import ConfigError
 
-
 NOBODY = 65534
 
 

@@ -14,7 +14,7 @@ OPTIONS = RunnerOptions(compute_mode="", gpu_memory_used_bytes=2**40)
 
 def test_this_machine_is_well() -> None:
     machine = Nvidia()
-    first = machine.look()
+    first = machine.look(fresh=True)
 
     assert "" == first.hardware.missing
     assert [] == health.gpu_faults(OPTIONS, first, machine.look())

@@ -96,7 +96,7 @@ def test_a_name_that_is_taken_and_a_group_that_is_not_ours(proxied: tuple[Any, s
     registrar = Registrar("octo-org", 7, lambda: hub.token, url, QUICK)
     registrar.jitconfig("kernelci-twice", LABELS)
 
-    with pytest.raises(HubError, match="409"):
+    with pytest.raises(ConfigError, match=r"no such runner: .* 409"):
         registrar.jitconfig("kernelci-twice", LABELS)
     with pytest.raises(TokenError, match="404"):
         Registrar("octo-org", 5, lambda: hub.token, url, QUICK).jitconfig("kernelci-other", LABELS)
@@ -113,7 +113,7 @@ def test_an_app_gets_a_token_for_its_installation(
     token = from_credentials(tmp_path, options, url)
 
     assert hub.token == token()
-    with pytest.raises(TokenError, match="no token to App 13"):
+    with pytest.raises(TokenError, match="a token of App 13: 404"):
         from_credentials(tmp_path, RunnerOptions(app=13, app_installation=34), url)()
 
 
@@ -143,6 +143,8 @@ def test_credentials(tmp_path: Path) -> None:
     (tmp_path / "app.pem").write_text("no key")
     with pytest.raises(ConfigError, match="no App is named"):
         from_credentials(tmp_path, RunnerOptions(), "")
+    with pytest.raises(HubError, match="no answer"):
+        Registrar("a/b", 1, lambda: "token", "http://127.0.0.1:1", QUICK).jitconfig("kernelci-a", LABELS)
     with pytest.raises(TokenError, match="can't be used"):
         from_credentials(tmp_path, RunnerOptions(app=1, app_installation=2), "http://127.0.0.1:1")()
 
@@ -183,7 +185,7 @@ def test_too_many(github: Any, serving: Callable[..., Path]) -> None:
     for number in range(2):
         broker.ask(path, Question(f"kernelci-{number}", LABELS), 10)
 
-    with pytest.raises(RunnerBroken, match="more than 2 runners within an hour"):
+    with pytest.raises(GitHubAway, match="more than 2 runners within an hour"):
         broker.ask(path, Question("kernelci-2", LABELS), 10)
 
 

@@ -14,11 +14,10 @@ import msgspec
 
 from kernelci.config import RunnerOptions
 from kernelci.errors import KernelciError
-from kernelci.runner import broker, life
+from kernelci.runner import broker, host, life
 from kernelci.runner.broker import Answer, GitHubAway, Question
 from kernelci.runner.hardware import Gpu, Hardware
 from kernelci.runner.health import GpuState, Seen
-from kernelci.runner.host import Host
 from kernelci.workbench.health import Readings
 
 GPU = Gpu("GPU-11111111-2222-3333-4444-555555555555", "NVIDIA H200", (9, 0))
@@ -30,7 +29,7 @@ class Made:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "gpus.json"
 
-    def look(self) -> Seen:
+    def look(self, fresh: bool = False) -> Seen:
         told: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
         vital = Readings(
             **{key: tuple(value) if isinstance(value, list) else value for key, value in told.pop("vital", {}).items()}
@@ -57,11 +56,12 @@ def main() -> int:
     folder = Path(sys.argv[1])
     told = json.loads((folder / "options.json").read_text())
     jobs, life.ADMISSION_S = told.pop("jobs"), told.pop("admission_s", 60.0)
+    life.TICK_S, host.RELEASE_S, host.SETTLE_S = 0.03, 0.1, 0.1
     ask = asking(told.pop("skew_s", 0.0), told.pop("away", 0))
     try:
-        host = Host(msgspec.convert(told, RunnerOptions), Made(folder), ask=ask)
-        signal.signal(signal.SIGTERM, lambda *_: host.stop())
-        host.run(jobs)
+        loop = host.Host(msgspec.convert(told, RunnerOptions), Made(folder), ask=ask)
+        signal.signal(signal.SIGTERM, lambda *_: loop.stop())
+        loop.run(jobs)
     except KernelciError as error:
         print(error.rendered(), file=sys.stderr)
         return error.exit_code

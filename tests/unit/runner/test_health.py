@@ -144,6 +144,6 @@ def test_a_probe_that_hangs_or_is_not_there() -> None:
 def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pynvml.nvmlInit", lambda: 1 / 0)
 
-    found = Nvidia().look()
+    found = Nvidia().look(fresh=True)
 
     assert ((), "ZeroDivisionError: division by zero") == (found.gpus, found.hardware.missing)

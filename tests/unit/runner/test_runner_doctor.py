@@ -21,7 +21,7 @@ SEEN = Seen(Hardware((GPU,), "570.86.15"), (GpuState(GPU, Readings(memory_errors
 class Made:
     """A machine with one H200."""
 
-    def look(self) -> Seen:
+    def look(self, fresh: bool = False) -> Seen:
         return SEEN
 
 
@@ -51,7 +51,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 
 
 def test_an_empty_machine(tmp_path: Path) -> None:
-    found = doctor.examine(tmp_path, lambda: Empty())
+    found = doctor.examine(tmp_path, Empty)
 
     assert "This machine can't take jobs yet: see the lines that say NO." == doctor.conclusion(found)
     assert all(check.next_step for check in found if check.essential and not check.passed)
@@ -60,7 +60,7 @@ def test_an_empty_machine(tmp_path: Path) -> None:
 class Empty:
     """A machine without a GPU."""
 
-    def look(self) -> Seen:
+    def look(self, fresh: bool = False) -> Seen:
         return Seen(Hardware(missing="no driver"))
 
 
