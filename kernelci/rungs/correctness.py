@@ -4,13 +4,14 @@ import contextlib
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Budget, Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
-from kernelci.workbench import limits
+from kernelci.workbench import likeness, limits
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
 from kernelci.workbench.judging import judge, judge_all
@@ -23,6 +24,8 @@ FAULTS_BEFORE_GIVING_UP = 8
 REPEATS_LARGEST, REPEATS = 1000, 30
 # Configurations of an autotuner that are judged alone at most, each on so many cases.
 CONFIGS, CONFIG_CASES = 64, 3
+# A case with so many outputs shows where bad ones sit; the smallest cases come first and show nothing.
+TELLING = 32
 SECOND = "the second call: "
 Outputs = dict[str, torch.Tensor]
 
@@ -38,10 +41,32 @@ def correctness(referee: Referee) -> Findings:
             continue
         rows.append(_row_or_reason(referee, case))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:
-            return Findings(rows=rows, notes=[f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"])
+            notes = [f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"]
+            return Findings(rows=_telling(referee, rows), notes=notes)
     if any(row.outcome is Outcome.PASSED for row in rows):
         rows += _configs(referee)
+    rows = _telling(referee, rows)
     return Findings(rows=[*rows, *([_at_limit(referee, limit)] if limit is not None else [])])
+
+
+def _telling(referee: Referee, rows: list[Row]) -> list[Row]:
+    """The rows, with one first among those that failed that is large enough to show a pattern; it also says what all
+    that failed have, and none that passed has."""
+    cases = {case.id: case for case in (*referee.cases(), *referee.hidden())}
+    bad = [row for row in rows if row.outcome is Outcome.FAILED and row.case in cases]
+    if not bad:
+        return rows
+    first = next((row for row in bad if _elements(referee, cases[row.case]) >= TELLING), bad[0])
+    good = [row for row in rows if row.outcome is Outcome.PASSED and row.case in cases]
+    text = likeness.of_cases(*([dict(cases[row.case].values) for row in some] for some in (bad, good)))
+    finding = first.finding
+    assert finding is not None  # the model has it so for what failed
+    if text:
+        said = f"{finding.message}\nof {len(bad) + len(good)} cases {len(bad)} fail, just those where {text}"
+        finding = replace(finding, message=said[:10_000])
+    others = [row for row in rows if row is not first]
+    at = min(rows.index(bad[0]), len(others))
+    return [*others[:at], replace(first, finding=finding), *others[at:]]
 
 
 def _limit(referee: Referee) -> Case | None:
@@ -283,11 +308,13 @@ def _diagnosis(
     referee: Referee, case: Case, draw: str, found: Comparison, actual: torch.Tensor, when: str
 ) -> list[str]:
     text = [f"output {found.name}, draw {draw}: {when}{_gate(found)}"]
-    oracle = referee.truth(case, draw).oracle[found.name]
+    oracle, inputs = referee.truth(case, draw).oracle[found.name], referee.drawn(case, draw).inputs
     got = found.numbers(actual)
     place = locate(found.bad, (got.double() - oracle.double()).abs() if got.shape == oracle.shape else None)
     if place is not None:
-        text += [place.text(), neighbours(found.name, place.worst, got, oracle)]
+        tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+        like = likeness.of_values(got, oracle, found.bad, tensors)
+        text += [place.text() + (f"; {like}" if like else ""), neighbours(found.name, place.worst, got, oracle)]
     elif actual.numel() and not found.said:
         text.append("no single element is beyond its bound: the error is spread over all of them")
     return [*text, *_hint(referee, case, draw, found, actual, when == SECOND)]
