@@ -1,4 +1,7 @@
-"""trace: what each warp was doing inside the kernel, and when: a table of regions and a file for Perfetto."""
+"""trace: what each warp was doing inside the kernel, and when: a table of regions and a file for Perfetto.
+
+Beside it what host and GPU did in calls of the kernel as it is: launches, and the time between them.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +17,9 @@ from kernelci.rungs import Findings, Referee, failed, rung
 from kernelci.tracing import chrome, table
 from kernelci.tracing.regions import GAP, Trace
 from kernelci.tracing.table import Table
+from kernelci.workbench import timeline
+from kernelci.workbench.activity import printable
+from kernelci.workbench.protocol import Followed
 
 FOLDER = "trace"
 CASES = 4  # one for each dtype, so many at most
@@ -52,10 +58,20 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
     seen: Trace = referee.trace(case)
     if not any(track.regions for track in seen.tracks):
         raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
-    summed = table.summed(seen)
-    notes = (*_apart(referee, case, summed), *seen.notes)[:NOTES]
-    found.artifacts.append(_kept(referee, case, seen))
-    found.rows.append(Row(Outcome.PASSED, case.id, metrics=tuple(metrics(summed)), notes=notes))
+    summed, followed = table.summed(seen), _followed(referee, case)
+    host = timeline.account(followed)
+    notes = (*_apart(referee, case, summed), *timeline.told(host), *seen.notes)[:NOTES]
+    found.artifacts.append(_kept(referee, case, seen, followed))
+    found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
+
+
+def _followed(referee: Referee, case: Case) -> Followed:
+    """What host and GPU do in calls of the kernel as it is; what goes wrong there costs the timeline alone."""
+    try:
+        found: Followed = referee.follow(case)
+    except Verdict as verdict:
+        return Followed(missing=printable(f"{verdict.reason}: {verdict.message}", 1000))
+    return found
 
 
 def metrics(summed: Table) -> Iterator[Metric]:
@@ -86,9 +102,9 @@ def _apart(referee: Referee, case: Case, summed: Table) -> Iterator[str]:
         yield f"the traced call takes {more} longer than the timed one: read shares, not times"
 
 
-def _kept(referee: Referee, case: Case, seen: Trace) -> Artifact:
+def _kept(referee: Referee, case: Case, seen: Trace, followed: Followed) -> Artifact:
     path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ".json")
-    content = chrome.encode(seen, f"{referee.kernel.name} {case.id}")
+    content = chrome.encode(seen, f"{referee.kernel.name} {case.id}", timeline.events(followed))
     (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
     (referee.out / path).write_bytes(content)
     return Artifact(str(path), "trace", len(content))

@@ -30,5 +30,10 @@ class Happening(Struct, frozen=True, forbid_unknown_fields=True):
     lane: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     correlation: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what can't be: a decoder refuses it then."""
+        if self.end_ns < self.start_ns:
+            raise ValueError("it ends before it begins")
+
 
 Happenings = Annotated[tuple[Happening, ...], Meta(max_length=MAX_HAPPENINGS)]

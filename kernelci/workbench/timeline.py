@@ -4,9 +4,10 @@ It comes from a candidate's own record (kernelci.workbench.chronicle), so it exp
 each launch a few microseconds dearer than it is.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from kernelci.workbench.libraries import readable
 from kernelci.workbench.protocol import Followed
 
 HOST_PROCESS, GPU_PROCESS = 1_000_000, 1_000_001  # multiprocessors are processes 0, 1 …
+ROWS = 8  # of a lane that viewers show
 NOTABLE = 0.1  # of a call: an idle time as long as this is told
 
 
@@ -127,10 +129,10 @@ def _delays(happenings: Sequence[Happening]) -> list[int]:
 
 
 def shown(one: Happening) -> str:
-    """A readable name: of a kernel its own, of a copy its direction."""
-    if one.kind == "kernel":
-        return readable(one.name) or "kernel"
-    return f"{one.kind} {one.name}".strip()
+    """A readable name: a kernel's and a function's own, of a copy its direction."""
+    if one.kind in ("memcpy", "memset"):
+        return f"{one.kind} {one.name}".strip()
+    return readable(one.name) or one.kind
 
 
 def metrics(found: Account) -> tuple[Metric, ...]:
@@ -162,39 +164,82 @@ def told(found: Account) -> Iterator[str]:
 
 def events(followed: Followed) -> list[dict[str, Any]]:
     """The timeline in the Trace Event Format: host threads, GPU streams, and an arrow from each launch to its work."""
-    found = [_named("process_name", HOST_PROCESS, 0, "host (other calls than the traced ones)")]
-    found.append(_named("process_name", GPU_PROCESS, 0, "GPU, as the host sees it"))
-    found += [
-        {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid - HOST_PROCESS - 2}}
-        for pid in (HOST_PROCESS, GPU_PROCESS)
-    ]
-    for pid, lane in sorted({_place(each) for each in followed.happenings}):
-        found.append(_named("thread_name", pid, lane, f"stream {lane}" if pid == GPU_PROCESS else f"thread {lane}"))
-    found += [_complete(each) for each in followed.happenings]
-    return [*found, *_arrows(followed.happenings)]
+    if not followed.happenings:
+        return []
+    placed = _placed(followed.happenings)
+    found = []
+    for pid, name in (
+        (HOST_PROCESS, "host (other calls than the traced ones)"),
+        (GPU_PROCESS, "GPU as the host sees it"),
+    ):
+        found.append(_named("process_name", pid, 0, name))
+        order = {"sort_index": pid - GPU_PROCESS - 1}  # above the multiprocessors
+        found.append({"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": order})
+    threads: dict[Place, int] = {}
+    for one, place in placed:
+        if place not in threads:
+            threads[place] = len(threads)
+            lane = f"stream {one.lane}" if place.pid == GPU_PROCESS else f"thread {one.lane}"
+            found.append(
+                _named("thread_name", place.pid, threads[place], lane + (f", row {place.row}" if place.row else ""))
+            )
+    found += [_complete(one, place.pid, threads[place]) for one, place in placed]
+    return [*found, *_arrows(placed, threads)]
 
 
-def _place(one: Happening) -> tuple[int, int]:
-    return (HOST_PROCESS if one.kind in HOST else GPU_PROCESS, one.lane)
+class Place(NamedTuple):
+    """Where something is shown; `row` above 0 where it would cross what is in that lane already."""
+
+    pid: int
+    lane: int
+    row: int
 
 
-def _complete(one: Happening) -> dict[str, Any]:
-    pid, lane = _place(one)
+Placed = list[tuple[Happening, Place]]
+
+
+def _placed(happenings: Sequence[Happening]) -> Placed:
+    """Rows in which everything nests, as viewers want it; what needs more than ROWS of them is left out."""
+    ends: dict[Place, list[int]] = defaultdict(list)
+    found: Placed = []
+    for one in sorted(happenings, key=lambda each: (each.start_ns, -each.end_ns)):
+        pid = HOST_PROCESS if one.kind in HOST else GPU_PROCESS
+        for place in (Place(pid, one.lane, row) for row in range(ROWS)):
+            inside = ends[place]
+            while inside and inside[-1] <= one.start_ns:
+                inside.pop()
+            if not inside or one.end_ns <= inside[-1]:
+                inside.append(one.end_ns)
+                found.append((one, place))
+                break
+    return found
+
+
+def _complete(one: Happening, pid: int, thread: int) -> dict[str, Any]:
     begin, end = one.start_ns / 1e3, one.end_ns / 1e3
-    event = {"ph": "X", "name": shown(one), "cat": one.kind, "ts": begin, "dur": round(end - begin, 3)}
-    return event | {"pid": pid, "tid": lane}
+    return {
+        "ph": "X",
+        "name": shown(one),
+        "cat": one.kind,
+        "ts": begin,
+        "dur": round(end - begin, 3),
+        "pid": pid,
+        "tid": thread,
+    }
 
 
-def _arrows(happenings: Sequence[Happening]) -> Iterator[dict[str, Any]]:
-    sources = {each.correlation: each for each in reversed(happenings) if each.kind == "api" and each.correlation}
-    for each in happenings:
-        source = sources.get(each.correlation)
-        if each.kind in HOST or source is None or source.start_ns > each.start_ns:
+def _arrows(placed: Placed, threads: dict[Place, int]) -> Iterator[dict[str, Any]]:
+    sources = {
+        one.correlation: (one, place) for one, place in reversed(placed) if one.kind == "api" and one.correlation
+    }
+    for one, place in placed:
+        if one.kind in HOST or one.correlation not in sources:
             continue
-        for phase, one, more in (("s", source, {}), ("f", each, {"bp": "e"})):
-            pid, lane = _place(one)
-            base = {"ph": phase, "name": "launch", "cat": "launch", "id": each.correlation, "ts": one.start_ns / 1e3}
-            yield base | {"pid": pid, "tid": lane} | more
+        source, start = sources[one.correlation]
+        if source.start_ns <= one.start_ns:
+            base = {"name": "launch", "cat": "launch", "id": one.correlation}
+            yield {"ph": "s", "ts": source.start_ns / 1e3, "pid": start.pid, "tid": threads[start], **base}
+            yield {"ph": "f", "ts": one.start_ns / 1e3, "pid": place.pid, "tid": threads[place], "bp": "e", **base}
 
 
 def _named(name: str, pid: int, tid: int, text: str) -> dict[str, Any]:

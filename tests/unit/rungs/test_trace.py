@@ -19,6 +19,8 @@ from kernelci.rungs import trace as rung
 from kernelci.tracing.regions import Region, Trace, Track
 from kernelci.tracing.table import summed
 from kernelci.tracing.validating import faults
+from kernelci.workbench.happening import Happening
+from kernelci.workbench.protocol import Followed
 
 SEEN = Trace(
     (
@@ -32,6 +34,15 @@ SEEN = Trace(
 def case(kind: str, dtype: str, rows: int = 8) -> Case:
     return Case(kind, (("rows", rows), ("dtype", dtype)))
 
+
+FOLLOWED = Followed(
+    (
+        Happening("call", "call 0", 0, 30_000),
+        Happening("api", "cuLaunchKernelEx", 5_000, 8_000, correlation=1),
+        Happening("kernel", "softmax", 10_000, 25_000, lane=7, correlation=1),
+        Happening("wait", "wait", 30_000, 40_000),
+    )
+)
 
 CASES = (
     case("check", "float32", 3),
@@ -57,6 +68,7 @@ def referee(tmp_path: Path) -> Any:
         cases=lambda: CASES,
         why_not=lambda case: None,
         trace=lambda case: SEEN,
+        follow=lambda case: FOLLOWED,
     )
 
 
@@ -105,6 +117,23 @@ def test_the_file_is_an_artifact_that_viewers_open(referee: Any, tmp_path: Path)
     assert first.path != second.path
     assert [] == faults(data)
     assert f"softmax/cuda {CASES[1].id}" == json.loads(data)["otherData"]["title"]
+
+
+def test_the_host_is_in_the_row_and_in_the_file(referee: Any, tmp_path: Path) -> None:
+    found = rung.trace(referee)
+    assert (25_000, 0.4, 1) == tuple(value(found.rows[0], f"host_{tag}") for tag in ("call", "share", "launches"))
+    events = json.loads((tmp_path / found.artifacts[0].path).read_bytes())["traceEvents"]
+    assert {"cuLaunchKernelEx", "softmax"} <= {event["name"] for event in events if event["ph"] == "X"}
+
+
+def test_a_call_that_can_not_be_followed_costs_the_timeline_alone(referee: Any) -> None:
+    def follow(case: Case) -> Followed:
+        raise Verdict("hang", "no answer within 10 s")
+
+    referee.follow = follow
+    row = rung.trace(referee).rows[0]
+    assert Outcome.PASSED is row.outcome
+    assert "no timeline of the host: hang: no answer within 10 s" == row.notes[0]
 
 
 def test_a_call_that_fails_is_a_row_and_the_others_go_on(referee: Any) -> None:

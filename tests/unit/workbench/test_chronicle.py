@@ -114,6 +114,7 @@ def test_every_answer_passes_the_strict_decoder(records: list[tuple[str, int, in
         {"name": "a\n"},
         {"name": "a" * 201},
         {"start_ns": -1},
+        {"start_ns": 3},
         {"end_ns": 10**14},
         {"lane": 2**32},
         {"correlation": -1},

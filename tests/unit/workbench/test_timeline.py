@@ -1,12 +1,11 @@
 """Where a call's time goes between host and GPU: the figures, and the tracks of a viewer."""
 
-import json
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelci.tracing.validating import faults
 from kernelci.workbench import timeline
 from kernelci.workbench.happening import Happening
 from kernelci.workbench.protocol import Followed
@@ -93,16 +92,30 @@ def test_what_a_row_shows() -> None:
     ] == list(timeline.told(found))
 
 
+def _file(followed: Followed) -> bytes:
+    return msgspec.json.encode({"traceEvents": timeline.events(followed)})
+
+
 def test_tracks_of_host_and_gpu_with_arrows() -> None:
     found = timeline.events(Followed(tuple(_call(0))))
 
     names = [event["args"]["name"] for event in found if event["ph"] == "M" and "name" in event["args"]]
-    assert ["host (other calls than the traced ones)", "GPU, as the host sees it", "thread 0", "stream 7"] == names
+    assert ["host (other calls than the traced ones)", "GPU as the host sees it", "thread 0", "stream 7"] == names
     kernel = next(event for event in found if event.get("name") == "at::native::add" and event["ph"] == "X")
-    assert (0.01, 0.015, timeline.GPU_PROCESS, 7) == (kernel["ts"], kernel["dur"], kernel["pid"], kernel["tid"])
-    assert ["s", "f", "s", "f"] == [
-        event["ph"] for event in found if event["cat" if "cat" in event else "ph"] == "launch"
-    ]
+    assert (0.01, 0.015, timeline.GPU_PROCESS) == (kernel["ts"], kernel["dur"], kernel["pid"])
+    assert ["s", "f", "s", "f"] == [event["ph"] for event in found if event.get("name") == "launch"]
+    assert [] == faults(_file(Followed(tuple(_call(0)))))
+
+
+def test_works_of_one_stream_that_overlap_get_a_row_of_their_own() -> None:
+    works = (Happening("kernel", "a", 5, 30, lane=7), Happening("kernel", "b", 20, 40, lane=7))
+    found = timeline.events(Followed(works))
+    assert ["stream 7", "stream 7, row 1"] == [each["args"]["name"] for each in found if each["name"] == "thread_name"]
+    assert [] == faults(_file(Followed(works)))
+
+
+def test_nothing_leaves_no_tracks() -> None:
+    assert [] == timeline.events(Followed(missing="no CUPTI"))
 
 
 @given(st.lists(HAPPENINGS, max_size=30), st.integers(0, 10**9))
@@ -113,4 +126,4 @@ def test_whatever_a_candidate_says_gives_figures_and_a_file(happenings: list[Hap
     assert 0 <= found.idle_share <= 1
     assert len(timeline.metrics(found)) in (0, 8)
     assert all(gap.length_ns > 0 for gap in found.gaps)
-    json.loads(msgspec.json.encode(timeline.events(followed)))
+    assert [] == faults(_file(followed))
