@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [
     ROOT / "docs" / f"{name}.md"
-    for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "runner", "why")
+    for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "runner", "trace", "why")
 ]
 IDS = [page.name for page in PAGES]
 # What repositories that use kernelci have, and patterns of names: no files of this repository.
