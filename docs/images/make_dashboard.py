@@ -23,7 +23,7 @@ def main() -> None:
         history, site = Path(name, "history"), Path(name, "site")
         nightly_year.write(history)
         overview, *others = dashboard.build(history, site, "octo-org/kernels")
-        for picture, page, size in (("overview", overview, "1280,760"), ("kernel", others[0], "1280,1500")):
+        for picture, page, size in (("overview", overview, "1280,760"), ("kernel", others[0], "1280,1700")):
             command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
             command += [f"--window-size={size}", "--virtual-time-budget=4000"]
             command += [f"--screenshot={Path(__file__).with_name(f'nightly_{picture}.png')}", page.as_uri()]

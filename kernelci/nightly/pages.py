@@ -200,7 +200,7 @@ def marks(series: Series, changes: Sequence[Change]) -> list[dict[str, Any]]:
         for step in trend.steps([math.log(series.time_ns[at] or 1.0) for at in places]):
             night = (series.nights[places[step.at]] - _EPOCH).days
             if not any(abs(night - other) <= 5 for other in known):
-                found.append({"night": night, "kind": "step", "text": f"level {step.size:+.1%}"})
+                found.append({"night": night, "kind": "step", "text": f"level {step.size:+z.1%}"})
     pairs = zip(series.segments, series.segments[1:], strict=False)
     for at, (before, now) in enumerate(pairs, start=1):
         if before != now:
@@ -230,7 +230,12 @@ def _amount(name: str, value: float | None) -> str:
 
 
 def _told(change: Change, delta: float | None) -> str:
-    return f"{change.state.value}: {delta or 0:+z.1%}{f', {change.said}' if change.said else ''}"
+    names = [commit[:10] for commit in change.commits]
+    where = {1: "commit {}", 2: "after {}, up to {}"}.get(len(names), "").format(*names)
+    size = f"{change.state.value}: {delta or 0:+z.1%}"
+    return ", ".join(
+        part for part in (size, where, change.said, f"until {change.until}" if change.until else "") if part
+    )
 
 
 def _differs(series: Series, before: int, now: int) -> str:

@@ -101,6 +101,7 @@ def load(folder: Path) -> tuple[Series, ...]:
     )
     try:
         with duckdb.connect() as connection:
+            connection.execute("SET enable_progress_bar = false")
             rows = connection.execute(query, {"files": wheres, "columns": _columns()}).fetchall()
     except duckdb.Error as error:
         raise ReportError(f"the history in {folder} can't be read: {str(error)[:500]}") from error

@@ -10,6 +10,9 @@ const percent = (share) => share == null ? "" : `${(100 * share).toFixed(1)} %`;
 const bytes = (count) => count == null ? "" : count < 1024 ? `${count} B` : `${(count / 1024).toPrecision(3)} KiB`;
 const some = (values) => values.some((value) => value != null);
 const SIGNS = { change: "▲", step: "◆", machine: "⚙", code: "§" }, FEW = 12;
+// Nights have no hours. Months and years are shown without their days.
+const DAYS = [1, 2, 3, 5, 10, 15, 30, 60, 90, 180, 365, 730];
+const dates = (u, stamps, axis, space, step) => stamps.map((stamp) => step < 30 * DAY ? date(stamp / DAY).slice(5) : date(stamp / DAY).slice(0, 7));
 let charts = [], row = data[0], at = -1;
 
 function element(name, text, attributes = {}) {
@@ -28,7 +31,7 @@ function marked(u) {
     const x = u.valToPos(night * DAY, "x", true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     // Kinds differ in dashes and signs, not in colour alone.
-    ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far", code: "--line" }[kind]);
+    ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far", code: "--far" }[kind]);
     ctx.setLineDash({ change: [], step: [6, 4], machine: [2, 3], code: [1, 5] }[kind].map((part) => part * devicePixelRatio));
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
     ctx.fillText(SIGNS[kind], x + 3 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
@@ -46,7 +49,7 @@ function draw(id, columns, format, hooks = {}) {
   const options = {
     width: Math.max(target.clientWidth, 200), height: 260, legend: { show: false }, hooks,
     scales: { x: { time: true } }, tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
-    axes: [axis, { ...axis, size: 80, values: (u, values) => values.map(format) }],
+    axes: [{ ...axis, incrs: DAYS.map((days) => days * DAY), values: dates }, { ...axis, size: 80, values: (u, values) => values.map(format) }],
     series: [{}, { stroke: css("--blue"), width: 1.5, points: { size: 4 } }, ...columns.slice(1).map(() => hidden)],
     bands: columns.length > 2 ? [{ series: [3, 2], fill: css("--band") }] : [],
   };

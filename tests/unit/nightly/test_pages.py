@@ -137,6 +137,20 @@ def test_another_driver_is_marked_with_what_changed(measure, tmp_path: Path) -> 
     assert ("machine", "driver: 580 → 590") == (mark["kind"], mark["text"])
 
 
+def test_a_change_names_its_commits_and_what_somebody_said_of_it(measure, tmp_path: Path) -> None:
+    every = _loaded(tmp_path, [measure(night, 1000.0 if night < 42 else 1050.0) for night in range(45)])
+    night = datetime.date(2026, 2, 13)
+    slower = Event(night, "remeasured", *every[0].id, night, "a" * 40, "b" * 40, "SLOWER", 0.05)
+    words = Event(night, "acknowledged", *every[0].id, night, text="a NaN", until=datetime.date(2026, 3, 9))
+
+    marks = [pages.marks(every[0], changes(every, events, night)) for events in ((slower,), (slower, words))]
+
+    assert [
+        "new: +5.0%, after aaaaaaaaaa, up to bbbbbbbbbb",
+        "acknowledged: +5.0%, after aaaaaaaaaa, up to bbbbbbbbbb, a NaN, until 2026-03-09",
+    ] == [mark["text"] for found in marks for mark in found if mark["kind"] == "change"]
+
+
 def test_a_step_that_nobody_confirmed_is_marked_as_a_step(measure, tmp_path: Path) -> None:
     (series,) = _loaded(tmp_path, [measure(night, 1000.0 if night < 20 else 1100.0) for night in range(40)])
 
