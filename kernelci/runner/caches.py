@@ -49,6 +49,9 @@ class Caches:
         if self._user.apart:  # this also takes away every setuid bit
             mine: list[str | Path] = ["chown", "-Rh", f"{os.getuid()}:{os.getgid()}", "--", self.active]
             subprocess.run(mine, capture_output=True, timeout=600, check=True)
+            # pip writes files that only their owner reads; the owner of the copies' files stays root.
+            readable: list[str | Path] = ["chmod", "-R", "a+rX", "--", self.active]
+            subprocess.run(readable, capture_output=True, timeout=600, check=True)
         remove(self._kept / key)
         self.active.rename(self._kept / key)
         os.utime(self._kept / key)

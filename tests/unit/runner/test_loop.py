@@ -67,6 +67,7 @@ def test_a_job_sees_its_own_home_and_temporary_files_and_no_configuration_in_its
 
 
 def test_a_refused_job_runs_no_step_not_even_those_that_always_run(host: Any, pull: dict[str, str]) -> None:
+    host.options["stop_grace_s"] = 10.0  # the stand-in ends by itself, when it has told
     host.options["actors"] = ["somebody-else"]
     host.plan({"env": pull, "steps": ["echo step >> $SHARED/log"], "always": ["echo always >> $SHARED/log"]})
 
@@ -82,6 +83,7 @@ def test_a_refused_job_runs_no_step_not_even_those_that_always_run(host: Any, pu
 
 
 def test_a_job_over_its_time_is_ended_and_its_runner_can_say_so(host: Any, pull: dict[str, str]) -> None:
+    host.options["stop_grace_s"] = 10.0  # the stand-in ends by itself, when it has told
     host.options["time_limit_s"] = 0.5
     step = "trap '' TERM INT; while true; do sleep 0.05; done"
     host.plan({"env": pull, "steps": [step], "always": ["echo always >> $SHARED/log"]})
