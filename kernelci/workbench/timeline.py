@@ -140,13 +140,10 @@ def metrics(found: Account) -> tuple[Metric, ...]:
     if not found.calls:
         return ()
     longest = found.gaps[0].length_ns if found.gaps else 0
-    text = "of a call from the host, followed by CUPTI, which slows each launch"
+    text = "from the entry's begin to its last GPU work's end, followed by CUPTI, which slows each launch"
     ns = Unit.NANOSECONDS
     return (
-        Metric("host_call", found.call_ns, ns, "call from host", f"until its last GPU work ended; {text}"),
-        Metric("host_entry", found.entry_ns, ns, "host code", "until the entry returned"),
-        Metric("host_api", found.api_ns, ns, "in CUDA's API", "part of the host code inside of CUDA's functions"),
-        Metric("host_busy", found.busy_ns, ns, "GPU at work", "during that call, overlaps counted once"),
+        Metric("host_call", found.call_ns, ns, "call from host", text),
         Metric("host_share", found.idle_share, Unit.FRACTION, "host share", "part of the call with an idle GPU"),
         Metric("host_launches", found.launches, Unit.COUNT, "launches", "kernels, copies and fills of a call"),
         Metric("launch_latency", found.launch_ns, ns, "launch latency", "from the API call to the work's beginning"),
@@ -157,6 +154,10 @@ def metrics(found: Account) -> tuple[Metric, ...]:
 def told(found: Account) -> Iterator[str]:
     """What is worth a line of a row."""
     yield from found.notes
+    if not found.calls:
+        return
+    times = [duration(each * 1e-9) for each in (found.call_ns, found.entry_ns, found.api_ns, found.busy_ns)]
+    yield "from the host a call takes {}: {} of host code, {} of it in CUDA's API; the GPU works for {}".format(*times)
     if found.gaps and found.gaps[0].length_ns >= NOTABLE * found.call_ns:
         gap = found.gaps[0]
         yield f"the GPU idles {duration(gap.length_ns * 1e-9)} before {gap.before}"
