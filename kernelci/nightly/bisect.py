@@ -1,7 +1,7 @@
 """Which commit made a kernel slower: candidates are measured against the good commit, in pairs, until one is left."""
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,10 +11,11 @@ from kernelci.errors import ConfigError
 from kernelci.git import Repository
 from kernelci.history import Event, event_file
 from kernelci.nightly.branch import Branch
-from kernelci.nightly.remeasure import Paired
+from kernelci.nightly.remeasure import Measured, Paired
 
 Judge = Callable[[str], Paired]
 """A commit against the good one."""
+MOST = 3  # kernels whose slowing a night looks for the commit of
 CONFIGURATION = ("kernelci.toml", "pyproject.toml")
 
 
@@ -75,13 +76,41 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
     return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))
 
 
+def culprits(root: Path, answers: Iterable[Event], measure: Measured, most: int = MOST) -> tuple[Event, ...]:
+    """The commits that did it, where one can be told: of tonight's SLOWER answers, one a kernel, the largest first.
+
+    Where a single commit comes into question none is measured.
+    """
+    slower = sorted((each for each in answers if each.verdict == "SLOWER"), key=lambda each: -(each.delta or 0.0))
+    by_kernel = {each.kernel: each for each in reversed(slower)}
+    largest = sorted(by_kernel.values(), key=lambda each: -(each.delta or 0.0))[:most]
+    found = ((each, _culprit(root, each, measure)) for each in largest)
+    return tuple(_dated(one, (each.kernel, each.case, each.gpu), each.since, each.night) for each, one in found if one)
+
+
+def _culprit(root: Path, answer: Event, measure: Measured) -> Found | None:
+    """The one commit; None where there are none, or several left."""
+    try:
+        commits = candidates(root, answer.kernel, answer.good, answer.bad)
+    except ConfigError:  # the checkout may lack it
+        return None
+    known = Paired(answer.verdict, answer.delta, answer.low, answer.high)
+    if len(commits) == 1:
+        return Found(commits, ((commits[0], known),))
+    found = search(commits, lambda commit: measure(answer.kernel, answer.case, answer.good, commit))
+    return found if len(found.commits) == 1 else None
+
+
 def remember(
     branch: Branch | None, found: Found, row: tuple[str, str, str], since: datetime.date, today: datetime.date
 ) -> None:
     """Put the commit that was found into the history, as that of the change on a row (kernel, case, GPU)."""
-    answer = found.paired or Paired("SLOWER")
-    event = Event(
-        today, "dated", *row, since, bad=found.commits[0], delta=answer.delta, low=answer.low, high=answer.high
-    )  # fmt: skip
     if branch is not None:
-        branch.add(dict([event_file([event])]), f"bisected: {row[0]}"[:200])
+        branch.add(dict([event_file([_dated(found, row, since, today)])]), f"bisected: {row[0]}"[:200])
+
+
+def _dated(found: Found, row: tuple[str, str, str], since: datetime.date, night: datetime.date) -> Event:
+    answer = found.paired or Paired("SLOWER")
+    return Event(
+        night, "dated", *row, since, bad=found.commits[0], delta=answer.delta, low=answer.low, high=answer.high
+    )  # fmt: skip

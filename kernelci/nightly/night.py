@@ -12,6 +12,7 @@ from kernelci import history, results
 from kernelci.errors import ConfigError, HubError, ReportError, RunnerBroken
 from kernelci.git import Repository
 from kernelci.nightly import BRANCH, detect
+from kernelci.nightly.bisect import culprits
 from kernelci.nightly.branch import Branch
 from kernelci.nightly.remeasure import events as decided
 from kernelci.nightly.remeasure import measurer
@@ -73,7 +74,8 @@ def append(folders: Iterable[Path], night: Night) -> tuple[str, ...]:
 
 
 def remeasure(root: Path, before: Path, out: Path, night: Night, budget: int) -> tuple[history.Event, ...]:
-    """Decide what seems to have changed tonight, given the history so far, on this machine's own GPU.
+    """Decide what seems to have changed tonight, given the history so far, on this machine's own GPU; and look for the
+    commits that did it.
 
     The answers are left below the report's folder. Raises ReportError.
     """
@@ -82,7 +84,9 @@ def remeasure(root: Path, before: Path, out: Path, night: Night, budget: int) ->
     _put(before, path, data)
     every = [each for each in load(before) if each.gpu == found[0].gpu]
     suspects = detect.tonight(every, events(before), budget).suspects
-    answers = decided(suspects, measurer(root))
+    measure = measurer(root)
+    answers = decided(suspects, measure)
+    answers += culprits(root, answers, measure)
     if answers:
         _put(out / PENDING, *history.event_file(answers))
     return answers

@@ -28,6 +28,8 @@ def answers(events: Sequence[Event]) -> str:
 
 
 def _said(event: Event) -> str:
+    if event.kind == "dated":
+        return f"first slow: {event.bad}"
     return paired(Paired(event.verdict, event.delta, event.low, event.high, event.text))
 
 

@@ -3,12 +3,14 @@
 import datetime
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import ConfigError
+from kernelci.history import Event
 from kernelci.model import Finding, Metric, Row, RungResult, Unit, Verdict
 from kernelci.nightly import bisect, remeasure, telling
 from kernelci.nightly.detect import Suspect
@@ -185,3 +187,70 @@ def test_what_one_pair_leaves_open_is_measured_once_more(answers: list[Paired], 
     (event,) = remeasure.events([_suspect()], lambda *what: left.pop(0))
 
     assert (verdict, asked) == (event.verdict, len(answers) - len(left))
+
+
+class Judge:
+    """A kernel that is slower from one commit on."""
+
+    def __init__(self, commits: list[str], first: str) -> None:
+        self.slow, self.asked = commits[commits.index(first) :], 0
+
+    def __call__(self, kernel: str, case: str, good: str, bad: str) -> Paired:
+        self.asked += 1
+        return Paired("SLOWER" if bad in self.slow else "SAME", 0.04)
+
+
+def _answer(good: str, bad: str, kernel: str = "sum/one", verdict: Any = "SLOWER", delta: float = 0.03) -> Event:
+    day = datetime.date(2026, 11, 30)
+    return Event(day, "remeasured", kernel, "c", "NVIDIA H200", day, good, bad, verdict, delta, 0.02, 0.04)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository, and its first commit with the three that touched the kernel since."""
+    scratch = _scratch()
+    root = scratch.repository(tmp_path / "repository")
+    commits = [scratch.git(root, "rev-parse", "HEAD")]
+    for number in range(3):
+        scratch.commit(root, {"README.md": f"{number}\n"})
+        text = scratch.CARD.format("sum") + f"one = {number + 2}\n"
+        commits.append(scratch.commit(root, {"kernels/sum/one.py": text}))
+    return root, commits
+
+
+def test_a_night_looks_for_the_commit_of_what_it_found_slower(history: tuple[Path, list[str]]) -> None:
+    root, commits = history
+
+    (found,) = bisect.culprits(root, [_answer(commits[0], "HEAD")], Judge(commits, commits[2]))
+
+    assert ("dated", commits[2], 0.04) == (found.kind, found.bad, found.delta)
+    assert f"sum/one c on NVIDIA H200: first slow: {commits[2]}\n" == telling.answers([found])
+
+
+def test_the_only_commit_that_can_have_done_it_is_not_measured(history: tuple[Path, list[str]]) -> None:
+    root, commits = history
+    judge = Judge(commits, commits[3])
+
+    (found,) = bisect.culprits(root, [_answer(commits[2], "HEAD")], judge)
+
+    assert (commits[3], 0.03, 0) == (found.bad, found.delta, judge.asked)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "verdict"),
+    [("HEAD", "HEAD", "SLOWER"), ("HEAD~6", "HEAD", "SAME"), ("no-such-commit", "HEAD", "SLOWER"), ("", "", "SLOWER")],
+)
+def test_what_can_not_be_told_is_left_open(good: str, bad: str, verdict: str, history: tuple[Path, list[str]]) -> None:
+    root, commits = history
+
+    assert () == bisect.culprits(root, [_answer(good, bad, verdict=verdict)], Judge(commits, commits[1]))
+
+
+def test_a_night_looks_for_few_and_the_largest_first(history: tuple[Path, list[str]]) -> None:
+    root, commits = history
+    answers = [_answer(commits[2], "HEAD", delta=delta) for delta in (0.02, 0.05)]
+
+    answers.append(_answer(commits[2], "HEAD", "max/one", delta=0.01))
+    (found,) = bisect.culprits(root, answers, Judge(commits, commits[3]), 1)
+
+    assert ("sum/one", 0.05) == (found.kernel, found.delta)
