@@ -96,7 +96,11 @@ def gpu_faults(options: RunnerOptions, first: Seen, now: Seen) -> list[Fault]:
         return [Fault(f"no GPU: {first.hardware.missing or 'NVML lists none'}")]
     before = {state.gpu.uuid: state for state in first.gpus}
     found = [each for state in now.gpus for each in _faults(options, before[state.gpu.uuid], state)]
-    if len(now.hardware.gpus) < len(first.gpus) and not any(state.missing for state in now.gpus):
+    if any(state.missing for state in now.gpus):
+        return found
+    if now.hardware.missing:
+        found.append(Fault(now.hardware.missing, severe=True))
+    elif len(now.hardware.gpus) < len(first.gpus):
         found.append(Fault(f"{len(now.hardware.gpus)} of {len(first.gpus)} GPUs are left", severe=True))
     if now.hardware.driver != first.hardware.driver:
         found.append(
