@@ -93,10 +93,7 @@ class Host:
         os.umask(0o022)
         try:
             self._tidy()
-            self._first = self._machine.look(fresh=True)
-            labels = hardware.labels(self._first.hardware, self.options.labels)
-            weak = (*self._now.weaknesses, *health.remarks(self._first))
-            self._now = msgspec.structs.replace(self._now, labels=labels, weaknesses=weak)
+            self._look_afresh()
             while not self._stop.is_set() and jobs != 0:
                 if self._released(jobs is None) and self._once() and jobs is not None:
                     jobs -= 1
@@ -117,8 +114,15 @@ class Host:
         if not self._stop.wait(RELEASE_S) and self.records.quarantined() is None:
             say("released from quarantine")
             self._failures.clear()
-            self._first = self._machine.look(fresh=True)
+            self._look_afresh()
         return False
+
+    def _look_afresh(self) -> None:
+        """What the machine is now: everything after this is held against it."""
+        self._first = self._machine.look(fresh=True)
+        labels = hardware.labels(self._first.hardware, self.options.labels)
+        weak = (*self._keep.weaknesses, *health.remarks(self._first))
+        self._now = msgspec.structs.replace(self._now, labels=labels, weaknesses=weak)
 
     def _once(self) -> bool:
         """One runner's life, or a failure; whether a runner lived."""

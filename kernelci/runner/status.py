@@ -65,7 +65,8 @@ def _where(status: Status) -> str:
     if now is None:
         return "no loop has run here"
     if not status.alive:
-        return f"no loop runs; it was last {now.phase} at {now.since}"
+        ended = "it stopped" if now.phase == "stopped" else f"the last was {now.phase}, and did not stop in order,"
+        return f"no loop runs; {ended} at {now.since}"
     more = "".join(f", {part}" for part in (now.job, now.text) if part)
     failures = f"; {now.failures} failures in a row" if now.failures else ""
     return f"{now.phase} since {now.since}{more}{failures}"

@@ -55,7 +55,7 @@ def test_a_host_that_stopped_or_was_killed(records: Records, tmp_path: Path) -> 
     options = RunnerOptions(state=str(tmp_path))
     _at_work(records, 2**22 + 5)
 
-    assert (3, "no loop runs; it was last running at 2026-11-30T03:00:00+00:00") == (
+    assert (3, "no loop runs; the last was running, and did not stop in order, at 2026-11-30T03:00:00+00:00") == (
         status.find(options).exit_code, status.text(status.find(options)).splitlines()[0],
     )  # fmt: skip
     assert '"alive": false' in status.as_json(status.find(options))
