@@ -82,8 +82,9 @@ class Ranges:
         """A DSL's method that makes a kernel's function, whose arguments come next."""
 
         def opened(dsl: Any, *args: Any, **kwargs: Any) -> Any:
+            found = generate(dsl, *args, **kwargs)
             self._is_new = True
-            return generate(dsl, *args, **kwargs)
+            return found
 
         return opened
 

@@ -115,9 +115,11 @@ class Scopes:
 @contextlib.contextmanager
 def traced(tracing: Tracing, memory: Memory | None = None) -> Iterator[Scopes]:
     """Under it each launch is instrumented and leaves its tracks in the trace buffer."""
+    import triton.profiler.language as language
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
+    language.enable_semantic("triton")  # by default Proton takes scopes in Gluon alone
     found = Scopes(tracing, memory or DeviceMemory())
     with (
         mock.patch.object(JITFunction, "run", found.running(JITFunction.run)),

@@ -13,6 +13,9 @@ from kernelci.tracing import records
 from kernelci.tracing.prelude import Tracing
 from kernelci.tracing.records import Buffer, Layout
 from kernelci.workbench import proton
+from kernelci.workbench.protocol import Call, Done
+
+from .conftest import MakeSession
 
 pytest.importorskip("triton")
 TTGIR = """
@@ -166,6 +169,26 @@ def test_what_an_autotuner_measures_is_not_instrumented(launched: Any) -> None:
     scopes.resting(lambda: run(None))()
     run(None)
     assert 2 == len(made.sizes)
+
+
+def test_scopes_are_nothing_to_the_interpreter(session: MakeSession) -> None:
+    kernel = """
+        import torch, triton
+        import triton.language as tl
+        import triton.profiler.language as pl
+        pl.enable_semantic("triton")
+        @triton.jit
+        def store(y):
+            with pl.scope("store"):
+                tl.store(y, 1.0)
+            pl.enter_scope("more")
+            pl.exit_scope("more")
+        def f():
+            y = torch.zeros(1)
+            store[(1,)](y)
+            assert y[0] == 1
+    """
+    assert Done() == session(kernel).call(Call({}, {}, {}))
 
 
 def test_triton_is_as_before_afterwards(host: Host) -> None:
