@@ -1,6 +1,8 @@
 """Which commit made a kernel slower: candidates are measured against the good commit, in pairs, until one is left."""
 
 import datetime
+import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -76,15 +78,17 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
     return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))
 
 
-def culprits(root: Path, answers: Iterable[Event], measure: Measured, most: int = MOST) -> tuple[Event, ...]:
+def culprits(
+    root: Path, answers: Iterable[Event], measure: Measured, most: int = MOST, until: float = math.inf
+) -> tuple[Event, ...]:
     """The commits that did it, where one can be told: of tonight's SLOWER answers, one a kernel, the largest first.
 
-    Where a single commit comes into question none is measured.
+    Where a single commit comes into question none is measured. No search begins after `until`, by time.monotonic().
     """
     slower = sorted((each for each in answers if each.verdict == "SLOWER"), key=lambda each: -(each.delta or 0.0))
     by_kernel = {each.kernel: each for each in reversed(slower)}
     largest = sorted(by_kernel.values(), key=lambda each: -(each.delta or 0.0))[:most]
-    found = ((each, _culprit(root, each, measure)) for each in largest)
+    found = ((each, _culprit(root, each, measure)) for each in largest if time.monotonic() < until)
     return tuple(_dated(one, (each.kernel, each.case, each.gpu), each.since, each.night) for each, one in found if one)
 
 

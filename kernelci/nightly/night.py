@@ -3,6 +3,7 @@
 import datetime
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from kernelci.nightly.remeasure import events as decided
 from kernelci.nightly.remeasure import measurer
 from kernelci.nightly.series import events, load
 
+PAIRS_S = 2 * 3600.0  # a night begins no measurement of pairs after so long
 PENDING = "history"  # below the report's folder: what could not be pushed
 
 
@@ -84,9 +86,9 @@ def remeasure(root: Path, before: Path, out: Path, night: Night, budget: int) ->
     _put(before, path, data)
     every = [each for each in load(before) if each.gpu == found[0].gpu]
     suspects = detect.tonight(every, events(before), budget).suspects
-    measure = measurer(root)
-    answers = decided(suspects, measure)
-    answers += culprits(root, answers, measure)
+    measure, until = measurer(root), time.monotonic() + PAIRS_S
+    answers = decided(suspects, measure, until)
+    answers += culprits(root, answers, measure, until=until)
     if answers:
         _put(out / PENDING, *history.event_file(answers))
     return answers

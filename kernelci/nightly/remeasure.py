@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -84,9 +85,9 @@ def _number(value: float | str | None) -> float | None:
     return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def events(suspects: Iterable[Suspect], measure: Measured) -> tuple[Event, ...]:
-    """Every suspicion, decided."""
-    return tuple(_event(each, _answer(each, measure)) for each in suspects)
+def events(suspects: Iterable[Suspect], measure: Measured, until: float = math.inf) -> tuple[Event, ...]:
+    """Every suspicion, decided; none is begun after `until`, by time.monotonic(): what is left comes again."""
+    return tuple(_event(each, _answer(each, measure)) for each in suspects if time.monotonic() < until)
 
 
 def _answer(suspect: Suspect, measure: Measured) -> Paired:

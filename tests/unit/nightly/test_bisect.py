@@ -254,3 +254,12 @@ def test_a_night_looks_for_few_and_the_largest_first(history: tuple[Path, list[s
     (found,) = bisect.culprits(root, answers, Judge(commits, commits[3]), 1)
 
     assert ("sum/one", 0.05) == (found.kernel, found.delta)
+
+
+def test_when_the_nights_time_is_up_nothing_more_is_begun(history: tuple[Path, list[str]]) -> None:
+    root, commits = history
+    judge = Judge(commits, commits[1])
+
+    assert () == remeasure.events([_suspect()], judge, until=0.0)
+    assert () == bisect.culprits(root, [_answer(commits[0], "HEAD")], judge, until=0.0)
+    assert 0 == judge.asked
