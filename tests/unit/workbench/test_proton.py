@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 import torch
 
+from kernelci.reference import Case, TensorSpec
 from kernelci.tracing import records
-from kernelci.tracing.prelude import Tracing
+from kernelci.tracing.prelude import TraceAt, Tracing
 from kernelci.tracing.records import Buffer, Layout
-from kernelci.workbench import proton
-from kernelci.workbench.protocol import Call, Done
+from kernelci.workbench import proton, tracer
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.drawn import Drawn
+from kernelci.workbench.oracle import Truth
+from kernelci.workbench.process import Zygote
+from kernelci.workbench.protocol import Call, Done, Source
+from kernelci.workbench.session import Limits, Session
 
 from .conftest import MakeSession
 
@@ -189,6 +195,22 @@ def test_scopes_are_nothing_to_the_interpreter(session: MakeSession) -> None:
             assert y[0] == 1
     """
     assert Done() == session(kernel).call(Call({}, {}, {}))
+
+
+def test_a_candidate_begins_to_trace_before_it_imports_the_kernel(zygote: Zygote) -> None:
+    text = b"""
+from triton.runtime.jit import JITFunction
+assert JITFunction.run.__qualname__.startswith("Scopes.running")
+def f(x, y):
+    y.copy_(x)
+"""
+    drawn = Drawn(Case("bench", ()), {"x": torch.ones(4)}, {"y": TensorSpec((4,), "float32")}, Truth({}, {}))
+
+    def opened(arena: Arena, at: TraceAt) -> Session:
+        source = Source("ours", "kernel.py", {"kernel.py": text})
+        return Session(zygote, source, "f", "triton", "cpu", Limits(60, 60, 2**31), arena=arena, trace=at)
+
+    assert () == tracer.trace(opened, drawn, ("load",), "cpu", 2**16).tracks
 
 
 def test_triton_is_as_before_afterwards(host: Host) -> None:
