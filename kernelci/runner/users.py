@@ -21,9 +21,9 @@ class User(Struct, frozen=True):
 
 def find(name: str) -> User:
     """The user of this name or number; the loop's own for an empty one. Raises ConfigError."""
-    if not name:
+    if not name and os.getuid() != 0:
         return User(os.getuid(), os.getgid(), "", False)
-    uid, gid, called = _known(name)
+    uid, gid, called = _known(name or "root")
     if uid in (0, NOBODY):  # all that belongs to a job's user is ended after it
         raise ConfigError(
             f"jobs may not run as {called}", hint="set `user` in [tool.kernelci.runner] to one of its own"

@@ -86,7 +86,7 @@ class HostAtWork:
     def run(self, jobs: int = 1) -> tuple[int, str]:
         """Let the loop take so many jobs; its exit code, and what it logged."""
         process = self.start(jobs)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=120)[1]
         return process.returncode, said
 
     @property
@@ -128,7 +128,7 @@ def eventually() -> Callable[[Callable[[], Any]], Any]:
     """Wait until something holds; what it is."""
 
     def wait(holds: Callable[[], Any]) -> Any:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not (found := holds()):
             assert time.monotonic() < end, "it never came to hold"
             time.sleep(0.05)

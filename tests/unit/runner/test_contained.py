@@ -36,7 +36,7 @@ def test_what_a_job_can_not_do(host: Any, pull: dict[str, str], eventually: Any)
     ]
     host.plan({"env": env, "steps": [*steps, "echo tried >> $SHARED/log"]})
 
-    said = loop.communicate(timeout=60)[1]
+    said = loop.communicate(timeout=120)[1]
 
     assert ["done"] == [job.how for job in host.jobs], said
     assert [] == [line for line in host.noted.splitlines() if line.startswith("could")]

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import RunnerBroken
-from kernelci.runner import users, workplace
+from kernelci.runner import workplace
 from kernelci.runner.caches import Caches
 from kernelci.runner.records import KEPT_JOBS, Job, Now, Quarantine, Records
 from kernelci.runner.users import User
 from kernelci.runner.workplace import Workplace
 
-OWN = users.find("")
+OWN = User(os.getuid(), os.getgid(), "", False)
 APART = User(61_999, 61_999, "job", True)
 AS_ROOT = os.geteuid() == 0
 MINE = APART if AS_ROOT else OWN

@@ -140,7 +140,7 @@ def test_a_runner_that_waits_for_a_release_goes_on_by_itself(
     host.records.release()
     eventually(lambda: _how(host) == ["done", "done"])
     process.terminate()
-    said = process.communicate(timeout=30)[1]
+    said = process.communicate(timeout=120)[1]
 
     assert "the driver reported Xid 79" in sick
     assert ("released from quarantine" in said, 0) == (True, process.returncode)
@@ -155,7 +155,7 @@ def test_a_gpu_that_becomes_sick_while_the_runner_waits_takes_no_job(
     host.gpu(used_bytes=60 * 2**30)
     host.plan({"env": pull, "steps": ["echo step >> $SHARED/log"]})
 
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
 
     assert ["refused"] == _how(host)
     assert "60.0 GiB of its memory are in use" in host.jobs[0].why
@@ -206,7 +206,7 @@ def test_only_the_job_is_heard_and_only_once(host: Any, pull: dict[str, str], ev
             stranger.sendall(b'{"kind": "started", "claim": {}}\n')
             heard = stranger.recv(100)
     host.plan({"env": pull, "steps": [again]})
-    said = process.communicate(timeout=30)[1]
+    said = process.communicate(timeout=120)[1]
 
     assert (b"", ["done"]) == (heard, _how(host)), said
     assert "is not of the job, and is not heard" in said
@@ -241,7 +241,7 @@ def test_stopping_ends_the_job(host: Any, pull: dict[str, str], eventually: Even
     eventually(lambda: _phase(host) == "running")
 
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=30)[1]
+    said = process.communicate(timeout=120)[1]
 
     assert (0, ["stopped"], "stopped", []) == (process.returncode, _how(host), _phase(host), _of_jobs(host)), said
 
@@ -269,7 +269,7 @@ def test_two_loops_do_not_share_a_folder(host: Any, eventually: Eventually) -> N
 
     code, said = host.run()
     first.terminate()
-    first.communicate(timeout=30)
+    first.communicate(timeout=120)
 
     assert (2, True) == (code, "another loop uses" in said)
 

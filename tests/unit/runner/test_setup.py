@@ -22,6 +22,7 @@ from kernelci.resources import folder
 from kernelci.runner import installing, unit
 from tests.conftest import Golden
 
+USER = "61999" if os.geteuid() == 0 else ""
 SCRIPT = folder("runner") / "setup.sh"
 
 
@@ -130,10 +131,8 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     told = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60, check=False
     )
-    if "Failed to" in told.stderr and "manager" in told.stderr:
-        pytest.skip(told.stderr)
 
-    assert (0, "") == (told.returncode, "".join(line for line in told.stderr.splitlines() if "kernelci-" in line))
+    assert [] == [line for line in told.stderr.splitlines() if "kernelci-" in line]
 
 
 def test_a_broker_elsewhere_has_no_unit(tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ def test_the_script_says_what_it_wants(machine: dict[str, str]) -> None:
 
 
 def test_the_verbs(tmp_path: Path) -> None:
-    (tmp_path / "kernelci.toml").write_text(f'[runner]\nstate = "{tmp_path}/state"\nuser = ""\n')
+    (tmp_path / "kernelci.toml").write_text(f'[runner]\nstate = "{tmp_path}/state"\nuser = "{USER}"\n')
 
     def call(*arguments: str) -> Any:
         return CliRunner().invoke(cli, ["--root", str(tmp_path), "runner", *arguments], standalone_mode=False)

@@ -77,7 +77,7 @@ def test_ten_jobs_in_a_row_leave_the_host_as_it_was(host: Any, pull: dict[str, s
     eventually(lambda: idle(1 + len(messes)))
     after = _snapshot(host, process.pid)
     process.terminate()
-    said = process.communicate(timeout=30)[1]
+    said = process.communicate(timeout=120)[1]
 
     assert before == after, said
     assert [()] * (1 + len(messes)) == [job.faults for job in host.jobs[: 1 + len(messes)]], said
