@@ -5,6 +5,7 @@ environment's interpreter.
 """
 
 import hashlib
+import importlib.metadata
 import os
 import shlex
 import shutil
@@ -13,6 +14,8 @@ import sys
 from pathlib import Path
 
 MARKER = ".kernelci-installed"
+LIGHT = {"", "github", "nightly"}
+QUIET = ("--quiet", "--disable-pip-version-check", "--no-input")
 _INSTALLED_FROM = ("kernelci", "report_templates", "pyproject.toml", "tests/bad_kernels")
 
 
@@ -36,13 +39,45 @@ def install(source: Path, folder: Path, extras: str, arguments: list[str]) -> Pa
     if (venv / MARKER).is_file() and python.exists():
         print(f"kernelci: the environment {venv} is unchanged and used again", file=sys.stderr)
         return python
-    shutil.rmtree(venv, ignore_errors=True)
-    subprocess.run([sys.executable, "-I", "-m", "venv", str(venv)], check=True)
-    wanted = f"{source}[{extras}]" if extras else str(source)
-    pip = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    subprocess.run([*pip, *arguments, wanted], check=True, stdout=sys.stderr)
+    wanted = [*arguments, f"{source}[{extras}]" if extras else str(source)]
+    ways = (_by_own_pip, _by_pip_inside) if _knows_python() else (_by_pip_inside,)
+    for way in ways:
+        shutil.rmtree(venv, ignore_errors=True)
+        try:
+            way(venv, [*wanted, *(() if _is_heavy(extras) else ("--no-compile",))])
+            break
+        except subprocess.CalledProcessError:
+            if way is ways[-1]:
+                raise
     (venv / MARKER).write_text("complete\n", encoding="utf-8")
     return python
+
+
+def _is_heavy(extras: str) -> bool:
+    """Whether it brings torch: its modules are compiled once here, since candidates can't write what they compile."""
+    return not set(extras.split(",")) <= LIGHT
+
+
+def _knows_python() -> bool:
+    """Whether this interpreter has a pip that installs into another environment: 22.3 or newer."""
+    try:
+        major, minor = importlib.metadata.version("pip").split(".")[:2]
+        return (int(major), int(minor)) >= (22, 3)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+
+
+def _by_own_pip(venv: Path, wanted: list[str]) -> None:
+    """An environment without a pip of its own: unpacking one takes longer than all that the light install fetches."""
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(venv)], check=True)
+    command = [sys.executable, "-I", "-m", "pip", "--python", str(venv / "bin" / "python"), "install", *QUIET, *wanted]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def _by_pip_inside(venv: Path, wanted: list[str]) -> None:
+    subprocess.run([sys.executable, "-I", "-m", "venv", str(venv)], check=True)
+    command = [str(venv / "bin" / "python"), "-I", "-m", "pip", "install", *QUIET, *wanted]
+    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def main() -> int:

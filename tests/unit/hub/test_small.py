@@ -91,7 +91,8 @@ def test_any_comment_is_a_command_none_or_refused(text: str) -> None:
     [
         ("/kernelci rerun", slash.Command("rerun")),
         ("/kernelci   rerun  \r\nmore", slash.Command("rerun")),
-        ("/kernelci profile softmax/* matmul", slash.Command("profile", ("softmax/*", "matmul"))),
+        ("/kernelci profile softmax/*", slash.Command("profile", ("softmax/*",))),
+        ("/kernelci profile", slash.Command("profile", ("changed",))),
         ("/kernelci accept abcdef1 it is fine", slash.Command("accept", ("abcdef1", "it", "is", "fine"))),
         (" /kernelci rerun", None),
         ("kernelci rerun", None),
