@@ -4,8 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelci.tracing import ptx, records
+from kernelci.tracing.records import Buffer, Event, Recorded
+
+from .machine import Thread
 
 
 def _stored(text: str) -> dict[int, str]:
@@ -54,3 +59,58 @@ def test_what_else_is_declared_stays_in_its_braces() -> None:
         inner = text[text.index("\n{") if "\n{" in text else 0 :]
         assert inner.strip().startswith("{")
         assert inner.strip().endswith("}")
+
+
+BASE = 0x7F0012340000
+LAYOUT = records.Layout(3, 4)
+
+
+def _run(threads: list[dict[str, int]], marks: list[tuple[int, bool]], layout: records.Layout = LAYOUT) -> Buffer:
+    """What the reader finds after threads that make these marks, one thread after another."""
+    memory = bytearray(layout.header().ljust(layout.size, b"\0"))
+    for special in threads:
+        thread = Thread(memory, BASE, special)
+        for text in (ptx.begin(BASE), *(ptx.mark(*mark) for mark in marks), ptx.end()):
+            thread.run(text)
+    return records.decode(bytes(memory), layout)
+
+
+def _thread(lane: int = 0, **more: int) -> dict[str, int]:
+    one = dict.fromkeys(("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"), 0)
+    sizes = dict.fromkeys(("ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z"), 1)
+    return {**one, **sizes, "laneid": lane, "smid": 5, "gridid": 2**33 + 9, "clock64": 100, "globaltimer": 7000} | {
+        name.replace("_", "."): value for name, value in more.items()
+    }
+
+
+def test_what_a_warp_records_is_what_the_reader_reads() -> None:
+    place = {"tid_x": 64, "tid_y": 1, "ntid_x": 128, "ntid_y": 2, "ctaid_x": 2, "ctaid_y": 3, "nctaid_x": 10}
+    found = _run([_thread(clock64=2**40, **place)], [(0, False), (0, True), (2, False), (2, True)])
+
+    events = [(2**40 + 1, 0, False), (2**40 + 2, 0, True), (2**40 + 3, 2, False), (2**40 + 4, 2, True)]
+    expected = Recorded(
+        *(9, 5, 32, 6, 2**40, 2**40 + 5, 7000, 7001), tuple(Event(*event) for event in events), wanted=4
+    )
+    assert Buffer((expected,), claimed=1) == found
+
+
+def test_only_the_first_lane_records() -> None:
+    assert Buffer() == _run([_thread(lane=lane) for lane in (1, 31)], [(0, False), (0, True)])
+
+
+def test_warps_beyond_the_last_track_are_counted() -> None:
+    found = _run([_thread(smid=number) for number in range(5)], [(0, False)])
+    assert ([0, 1, 2], 5, 2) == ([track.sm for track in found.tracks], found.claimed, found.dropped_tracks)
+
+
+def test_events_beyond_a_tracks_room_are_counted() -> None:
+    (found,) = _run([_thread()], [(0, False), (0, True)] * 5).tracks
+    assert (4, 10, 6) == (len(found.events), found.wanted, found.dropped)
+
+
+@given(st.lists(st.tuples(st.integers(0, 63), st.booleans()), max_size=8), st.integers(1, 4), st.integers(1, 8))
+def test_whatever_is_marked_is_read_without_a_fault(marks: list[tuple[int, bool]], tracks: int, events: int) -> None:
+    found = _run([_thread(clock64=1000 * number + 1) for number in range(3)], marks, records.Layout(tracks, events))
+    assert () == found.notes
+    for track in found.tracks:
+        assert marks[:events] == [(event.region, event.is_end) for event in track.events]
