@@ -43,6 +43,7 @@ def nightly(
     **options: str,
 ) -> int:
     """Climb the whole ladder with trusted code, and append what was measured to the history."""
+    from kernelci import results
     from kernelci.nightly import night, telling
     from kernelci.nightly.detect import BUDGET
 
@@ -53,6 +54,7 @@ def nightly(
         click.echo(telling.answers(night.remeasure(root, before, out, found, BUDGET)), nl=False)
     for path in night.append([out], found):
         click.echo(f"{'pushed' if push else 'kept'} {path}")
+    click.echo(telling.untimed(results.read(out)), nl=False)
     return code
 
 

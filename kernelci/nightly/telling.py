@@ -4,9 +4,19 @@ from collections.abc import Sequence
 
 from kernelci import inert
 from kernelci.history import Event
+from kernelci.model import Report
 from kernelci.nightly.bisect import Found
 from kernelci.nightly.detect import Tonight
 from kernelci.nightly.remeasure import Paired
+
+
+def untimed(report: Report) -> str:
+    """What a night on a machine without a GPU lacks; nothing for another."""
+    if report.environment.gpu:
+        return ""
+    return (
+        "no GPU on this machine: the night has no times, and rows of GPUs become stale; see kernelci doctor\n"
+    )
 
 
 def tonight(found: Tonight) -> str:

@@ -16,7 +16,7 @@ import pytest
 from kernelci import results
 from kernelci.errors import ConfigError, HubError, ReportError
 from kernelci.model import Change, Finding
-from kernelci.nightly import BRANCH, night
+from kernelci.nightly import BRANCH, night, telling
 from kernelci.nightly.branch import Branch
 from kernelci.nightly.series import load
 
@@ -84,6 +84,10 @@ def test_nights_that_append_at_once_are_each_there_once(reports: ModuleType, rem
 
     Branch(remote, BRANCH).write(tmp_path / "out")
     assert ["2026-11-28", "2026-11-29"] == sorted(path.name[:10] for path in (tmp_path / "out").rglob("*.gz"))
+
+
+def test_a_night_on_a_gpu_needs_no_excuse(reports: ModuleType) -> None:
+    assert "" == telling.untimed(reports.all_green())
 
 
 def test_a_night_that_fails_is_a_capsule(reports: ModuleType, remote: str, tmp_path: Path) -> None:
@@ -162,6 +166,7 @@ def test_nightly_climbs_and_remembers(remote: str, tmp_path: Path) -> None:
     )
 
     assert done.stdout.startswith("pushed nights/"), done.stderr[-3000:]
+    assert "no GPU on this machine: the night has no times" in done.stdout
     assert {("softmax/triton", f"no GPU: {target}") for target in ("sm_80", "sm_90a", "sm_100a")} == _remembered(
         remote, tmp_path
     )
