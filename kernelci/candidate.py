@@ -303,10 +303,12 @@ def build(message: Build) -> Message:
     from kernelci import gpus
     from kernelci.compiling import building
     from kernelci.compiling.loading import load
+    from kernelci.compiling.naming import named
 
     backend = backends.get(message.backend)
     module: ModuleType = load(written(message.source))
     gpu = gpus.for_target(message.target)
+    sources = [text.decode(errors="replace") for name, text in message.source.files.items() if name.endswith(".cu")]
     found: dict[tuple[str, str, bytes], BuiltKernel] = {}
     notes: list[str] = []
     for call in message.cases:
@@ -320,7 +322,7 @@ def build(message: Build) -> Message:
                 key,
                 BuiltKernel(
                     made.symbol,
-                    made.config,
+                    named(made.config, made.symbol, sources),
                     made.files,
                     _case_id(call),
                     made.block,

@@ -156,7 +156,8 @@ def _configuration(base: Side, head: Side) -> Iterator[Cause]:
     if others:
         text = ", ".join(f"{key} {old[key]} -> {new[key]}" for key in others[:6])
         smaller = _product(new, others) < _product(old, others)
-        yield Cause(Way.SLOWER if smaller else Way.OTHER, 65, text)
+        unnamed = others[0].startswith("argument ")  # then what follows from it says more
+        yield Cause(Way.SLOWER if smaller else Way.OTHER, 63 if unnamed else 65, text)
 
 
 def _product(values: dict[str, str], keys: list[str]) -> int:
