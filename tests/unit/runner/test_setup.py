@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelci.cli import cli
-from kernelci.config import RunnerOptions
+from kernelci.config import RunnerOptions, load
 from kernelci.errors import ConfigError, RunnerBroken
 from kernelci.resources import folder
 from kernelci.runner import installing, unit
@@ -196,8 +196,6 @@ def test_the_script_sets_a_machine_up_and_may_be_repeated(machine: dict[str, str
 
 
 def test_the_configuration_that_the_script_writes_is_one(machine: dict[str, str], tmp_path: Path) -> None:
-    from kernelci.config import load
-
     (tmp_path / "etc" / "token").touch(0o600)
     _run(machine, "octo-org/kernels", "octo-org/kernels/*@*", "2.336.0", "a" * 64)
 
@@ -230,3 +228,13 @@ def test_the_verbs(tmp_path: Path) -> None:
     assert (3, "no loop has run here\n") == ((told := call("status")).return_value, told.output)
     assert "there is no quarantine" in str(call("release").exception)
     assert "no job would be admitted" in str(call("run", "--jobs", "1").exception)
+
+
+def test_the_configuration_on_the_page_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "runner.md").read_text(encoding="utf-8")
+    block = page.partition("```toml\n")[2].partition("```")[0]
+    filled = block.replace('version = "…"', 'version = "2.336.0"').replace('sha256 = "…"', f'sha256 = "{"a" * 64}"')
+    (tmp_path / "kernelci.toml").write_text(filled, encoding="utf-8")
+
+    found = load(tmp_path).runner
+    assert ("OWNER/NAME", 2, "2.336.0") == (found.repository, len(found.workflows), found.version)
