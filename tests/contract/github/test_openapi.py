@@ -1,5 +1,6 @@
 """Every request that we send, and every answer that the stand-in gives, held against GitHub's own API description."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 import requests
 
-from kernelci.hub import feedback
+from kernelci.hub import feedback, profiled
 from kernelci.hub.client import Client, Patience
+from kernelci.model import Change
 
 KERNELS = [("kernels/softmax/tilelang.py", "modified")]
 QUICK = Patience(attempts=2, backoff_s=0.01, pace_s=0)
@@ -118,7 +120,9 @@ def test_feedback(proxied, standin, post, reports, tmp_path: Path) -> None:
     assert ("reported", "failure", 1) == (found.state, found.remote.conclusion, len(found.artifacts))
 
 
-@pytest.mark.parametrize("line", ["rerun", "profile softmax/tilelang", "accept a1a1a1a1 looked at it", "dance"])
+@pytest.mark.parametrize(
+    "line", ["rerun", "profile", "profile softmax/tilelang", "accept a1a1a1a1 looked at it", "dance"]
+)
 def test_commands(line: str, proxied, standin, post, say, reports) -> None:
     hub, url = proxied
     hub.files[7].append({"filename": "references/softmax.py", "status": "modified"})
@@ -129,6 +133,31 @@ def test_commands(line: str, proxied, standin, post, say, reports) -> None:
 
     assert 3 == len(hub.comments)
     assert hub.comments[-1]["body"].startswith("<!-- kernelci:answer")
+
+
+def test_a_budget(proxied, standin, post, reports) -> None:
+    hub, url = proxied
+    hub.contents["kernelci.toml"] = b"[budget]\nruns = 2\n"
+    number = run(hub, standin, reports.one_wrong())["workflow_run"]["id"]
+    hub.jobs[number] = [{"name": "kernels / gpu (0)", "status": "completed", "conclusion": "success"}]
+
+    found = feedback.fetch(Client(standin.REPOSITORY, hub.token, url, QUICK), 7)
+
+    assert ("reported", 1) == (found.state, found.budget.runs_left)
+
+
+def test_the_answer_to_a_profile(proxied, standin, reports, tmp_path: Path) -> None:
+    hub, url = proxied
+    change = reports.msgspec.structs.replace(reports.all_green(), change=Change("b" * 40, standin.SHA))
+    number = run(hub, standin, change)["workflow_run"]["id"]
+    path = tmp_path / "event.json"
+    inputs = {"pull": "7", "sha": standin.SHA, "profile": "changed"}
+    path.write_text(json.dumps({"inputs": inputs, "repository": {"full_name": standin.REPOSITORY}}))
+    environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_TOKEN": hub.token, "GITHUB_API_URL": url}
+
+    profiled.tell({**environ, "GITHUB_RUN_ID": str(number), "GITHUB_RUN_ATTEMPT": "1"}, patience=QUICK)
+
+    assert "3 kernels passed every rung that ran" in hub.comments[-1]["body"]
 
 
 def test_comments_over_the_limit_are_refused_by_the_stand_in(proxied, standin) -> None:

@@ -120,3 +120,34 @@ def test_answer(github, standin, opened, run_of, reports, verb: Verb) -> None:
 
     assert (0, "Only people with write permission can ask for `rerun`.\n") == (done.returncode, done.stdout)
     assert 1 == len(github.comments)
+
+
+VERBS = (("feedback", "octo-org/kernels#7"), ("budget", "octo-org/kernels#7"), ("answer",))
+SAID = {
+    "action": "created",
+    "comment": {"id": 5, "user": {"login": "stranger"}, "body": "/kernelci rerun"},
+    "issue": {"number": 7, "user": {"login": "author"}, "pull_request": {}},
+    "repository": {"full_name": "octo-org/kernels"},
+}
+
+
+@pytest.mark.parametrize("arguments", VERBS, ids=lambda arguments: arguments[0])
+def test_no_token(arguments: tuple[str, ...], opened, verb: Verb) -> None:
+    done = verb(*arguments, event=SAID, GITHUB_TOKEN="")
+
+    assert (2, "", "error[token]: no token: GITHUB_TOKEN is not set\n") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("arguments", VERBS, ids=lambda arguments: arguments[0])
+def test_a_token_that_is_not_valid(arguments: tuple[str, ...], github, opened, verb: Verb) -> None:
+    done = verb(*arguments, event=SAID, GITHUB_TOKEN="stale")
+
+    assert (2, [], True) == (done.returncode, github.comments, done.stderr.startswith("error[token]: "))
+    assert "the token is not valid" in done.stderr
+
+
+@pytest.mark.parametrize("event", [{"ref": "refs/heads/main", "commits": []}, {"inputs": {"pull": "x"}}, [], "text"])
+def test_answer_to_an_event_of_another_kind(event: Any, github, verb: Verb) -> None:
+    done = verb("answer", event=event, GITHUB_RUN_ID="1", GITHUB_RUN_ATTEMPT="1")
+
+    assert (2, [], True) == (done.returncode, github.comments, done.stderr.startswith("error[event]: "))
