@@ -14,7 +14,7 @@ from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
 from kernelci.rungs import Findings, Referee, failed, rung
-from kernelci.tracing import chrome, table
+from kernelci.tracing import chrome, comparing, table
 from kernelci.tracing.regions import GAP, Trace
 from kernelci.tracing.table import Table
 from kernelci.workbench import timeline
@@ -24,6 +24,7 @@ from kernelci.workbench.protocol import Followed
 FOLDER = "trace"
 CASES = 4  # one for each dtype, so many at most
 NOTES = 8
+CHANGES = 4  # against base, that are told
 APART = 0.25  # a traced call that takes longer than a timed one by more than this is told so
 NO_REGION = "between"
 
@@ -60,8 +61,9 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
         raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
     summed, followed = table.summed(seen), _followed(referee, case)
     host = timeline.account(followed)
-    notes = (*_apart(referee, case, summed), *timeline.told(host), *seen.notes)[:NOTES]
-    found.artifacts.append(_kept(referee, case, seen, followed))
+    found.artifacts.append(_kept(referee, case, seen, ".json", followed))
+    changes = tuple(_against_base(referee, case, summed, found))
+    notes = (*changes, *_apart(referee, case, summed), *timeline.told(host), *seen.notes)[:NOTES]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
 
 
@@ -102,9 +104,25 @@ def _apart(referee: Referee, case: Case, summed: Table) -> Iterator[str]:
         yield f"the traced call takes {more} longer than the timed one: read shares, not times"
 
 
-def _kept(referee: Referee, case: Case, seen: Trace, followed: Followed) -> Artifact:
-    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ".json")
-    content = chrome.encode(seen, f"{referee.kernel.name} {case.id}", timeline.events(followed))
+def _against_base(referee: Referee, case: Case, head: Table, found: Findings) -> Iterator[str]:
+    """In which regions a warp spends more or less time than base's; nothing where both are of the same source."""
+    if referee.base is None or referee.base.kernel.sha256() == referee.kernel.sha256():
+        return
+    try:
+        if not referee.base.card.regions:
+            raise Verdict("no-regions", "its card names no regions")
+        seen: Trace = referee.base.trace(case)
+    except Verdict as verdict:
+        yield f"base was not traced: {verdict.message}"[:500]
+        return
+    found.artifacts.append(_kept(referee, case, seen, ".base.json"))
+    yield from (f"against base: {text}" for text in comparing.changes(table.summed(seen), head)[:CHANGES])
+
+
+def _kept(referee: Referee, case: Case, seen: Trace, ending: str, followed: Followed | None = None) -> Artifact:
+    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ending)
+    host = timeline.events(followed) if followed is not None else []
+    content = chrome.encode(seen, f"{referee.kernel.name} {case.id}", host)
     (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
     (referee.out / path).write_bytes(content)
     return Artifact(str(path), "trace", len(content))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kernelci.errors import Verdict
 from kernelci.model import Finding, Metric, Report, Row, RungResult, Unit
@@ -60,7 +61,8 @@ def referee(tmp_path: Path) -> Any:
         return Finding(verdict.reason, verdict.message)
 
     return SimpleNamespace(
-        kernel=SimpleNamespace(name="softmax/cuda"),
+        kernel=SimpleNamespace(name="softmax/cuda", sha256=lambda: "head"),
+        base=None,
         card=SimpleNamespace(regions=("load", "compute"), backend="cuda"),
         out=tmp_path,
         climbed={},
@@ -108,6 +110,33 @@ def test_a_traced_call_that_takes_longer_is_said(referee: Any) -> None:
     referee.climbed = {"benchmark": RungResult("benchmark", Outcome.PASSED, rows=(timed,))}
     notes = rung.trace(referee).rows[0].notes
     assert "the traced call takes 100 % longer than the timed one: read shares, not times" == notes[0]
+
+
+def with_base(referee: Any, sha256: str = "base", regions: tuple[str, ...] = ("load",)) -> Any:
+    """The referee beside a base that loads longer and computes as long."""
+    tracks = tuple(replace(each, end_ns=1100.0) for each in SEEN.tracks)
+    slower = replace(tracks[0], regions=(Region("load", 0.0, 1000.0),))
+    referee.base = SimpleNamespace(
+        kernel=SimpleNamespace(sha256=lambda: sha256),
+        card=SimpleNamespace(regions=regions),
+        trace=lambda case: Trace((slower, tracks[1])),
+    )
+    return referee
+
+
+def test_what_differs_from_base_is_said_first(referee: Any) -> None:
+    found = rung.trace(with_base(referee))
+    assert ("against base: load 500 ns -> 400 ns a warp",) == found.rows[0].notes[:1]
+    assert f"trace/softmax/cuda/{CASES[1].id}.base.json" in [artifact.path for artifact in found.artifacts]
+
+
+def test_a_base_of_the_same_source_is_not_traced(referee: Any) -> None:
+    assert SEEN.notes == rung.trace(with_base(referee, "head")).rows[0].notes[-1:]
+
+
+def test_a_base_without_regions_is_said(referee: Any) -> None:
+    notes = rung.trace(with_base(referee, regions=())).rows[0].notes
+    assert "base was not traced: its card names no regions" == notes[0]
 
 
 def test_the_file_is_an_artifact_that_viewers_open(referee: Any, tmp_path: Path) -> None:
