@@ -16,7 +16,7 @@ from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
-from kernelci.workbench.device import serves
+from kernelci.workbench.device import serves, why_no_gpu
 
 Progress = Callable[[Kernel, RungResult], None]
 Rungs = tuple[tuple[Rung, bool], ...]
@@ -89,9 +89,9 @@ def _why_skipped(referee: KernelReferee, rung: Rung, climbed: bool, done: dict[s
     if rung.name == "compile" and not referee.targets:
         return Finding("target", "none of the asked targets is in the card's list")
     if "gpu" in rung.needs and not referee.device.is_gpu:
-        return Finding("no-gpu", "no GPU on this machine")
+        return Finding("no-gpu", why_no_gpu())
     if "device" in rung.needs and not serves(referee.kernel.backend, referee.device):
-        return Finding("no-interpreter", f"no GPU on this machine, and {referee.kernel.backend} has no interpreter")
+        return Finding("no-interpreter", f"{why_no_gpu()}, and {referee.kernel.backend} has no interpreter")
     return None
 
 

@@ -3,6 +3,7 @@
 import importlib.metadata
 import platform
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -64,6 +65,14 @@ def find_all() -> tuple[Device, ...]:
     if not torch.cuda.is_available():
         return (Device("cpu"),)
     return tuple(_gpu(number) for number in range(torch.cuda.device_count()))
+
+
+def why_no_gpu(nodes: Path = Path("/dev")) -> str:
+    """What is to be said where torch sees no GPU: there is none, or the driver and torch don't fit."""
+    found = sorted(nodes.glob("nvidia[0-9]*"))
+    if not found:
+        return "no GPU on this machine"
+    return f"torch sees no GPU, though {found[0]} is there: install a CUDA build of torch that fits the driver"
 
 
 def serves(backend: str, device: Device) -> bool:
