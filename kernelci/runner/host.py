@@ -93,6 +93,7 @@ class Host:
         os.umask(0o022)
         try:
             self._tidy()
+            self._keep.again()
             self._look_afresh()
             while not self._stop.is_set() and jobs != 0:
                 if self._released(jobs is None) and self._once() and jobs is not None:
@@ -233,7 +234,6 @@ class Host:
     def _tidy(self) -> None:
         """What an earlier run that was itself killed may have left."""
         self._keep.end()
-        self._keep.again()
         remove(self._caches.active)
         for path in (*(self._state / "jobs").glob("*"), *strays(self._keep.user)):
             remove(path)

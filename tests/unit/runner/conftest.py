@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelci.runner import cgroup
 from kernelci.runner.records import Job, Records
 
 HERE = Path(__file__).parent
@@ -88,6 +90,12 @@ class HostAtWork:
         process = self.start(jobs)
         said = process.communicate(timeout=120)[1]
         return process.returncode, said
+
+    @property
+    def group(self) -> Path | None:
+        """The control group of its jobs; None where there is none."""
+        own = cgroup.own_folder()
+        return own / f"kernelci-job-{zlib.crc32(str(self.state).encode()):08x}" if own else None
 
     @property
     def jobs(self) -> list[Job]:

@@ -244,6 +244,7 @@ def test_stopping_ends_the_job(host: Any, pull: dict[str, str], eventually: Even
     said = process.communicate(timeout=120)[1]
 
     assert (0, ["stopped"], "stopped", []) == (process.returncode, _how(host), _phase(host), _of_jobs(host)), said
+    assert host.group is None or not host.group.exists()
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="without a user of its own a killed loop's jobs are systemd's to end")

@@ -38,7 +38,6 @@ def _snapshot(host: Any, loop: int) -> dict[str, Any]:
         if path.parts[len(host.state.parts)] not in ("records", "kept")
     )
     processes = sweep.table()
-    group = cgroup.own_folder()
     return {
         "tree": tree,
         "processes": sorted(processes[pid].name for pid in sweep.descendants(loop, processes)),
@@ -47,7 +46,7 @@ def _snapshot(host: Any, loop: int) -> dict[str, Any]:
         "descriptors": min(_descriptors(loop) for _ in range(20)),  # it may just have a file of /proc open
         "mounts": len(Path(f"/proc/{loop}/mountinfo").read_text().splitlines()),
         "segments": subprocess.run(["ipcs"], capture_output=True, text=True, check=True).stdout.count(f" {uid} "),
-        "groups": len(list(group.glob("kernelci-job-*"))) if group else 0,
+        "groups": len(list(host.group.glob("**/"))) if host.group else 0,
     }
 
 
