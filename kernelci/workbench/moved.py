@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 STRETCHES = 16  # of an input's last axis: partial sums of a stretch are rounded together
+AT_ONCE = 2**24  # elements, whose places take several times their own memory
 
 
 def moved(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,14 +29,20 @@ def _is_wide(value: Any) -> bool:
 
 
 def _moved(values: torch.Tensor) -> torch.Tensor:
-    columns = values.shape[-1] if values.dim() else 1
-    if not values.numel():
-        return values
-    place = torch.arange(values.numel(), device=values.device)
+    columns, eps = values.shape[-1] if values.dim() else 1, torch.finfo(values.dtype).eps
+    after = values.clone(memory_format=torch.contiguous_format)
+    flat = after.view(-1)
+    for begin in range(0, flat.numel(), AT_ONCE):
+        part = flat[begin : begin + AT_ONCE]
+        part.mul_(1 - eps * _steps(begin, part.numel(), columns, values.device).to(values.dtype))
+    return after
+
+
+def _steps(begin: int, count: int, columns: int, device: torch.device) -> torch.Tensor:
+    """0, 1 or 2 for each of `count` elements in rows of `columns`."""
+    place = torch.arange(begin, begin + count, device=device)
     row, column = place // columns, place % columns
-    steps = _coin(place) + _coin(row * STRETCHES + column * STRETCHES // columns + 1)
-    eps = torch.finfo(values.dtype).eps
-    return values * (1 - eps * steps.to(values.dtype)).view(values.shape)
+    return _coin(place) + _coin(row * STRETCHES + column * STRETCHES // columns + 1)
 
 
 def _coin(place: torch.Tensor) -> torch.Tensor:

@@ -57,6 +57,13 @@ def test_stretches_of_a_row_are_moved_as_one() -> None:
     assert 0.8 < float(steps.std() / 0.5) < 1.2  # a coin's deviation, of which own shares alone would leave a tenth
 
 
+def test_parts_of_a_large_tensor_are_moved_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(7, 300).T
+    whole = moved({"x": values})["x"]
+    monkeypatch.setattr("kernelci.workbench.moved.AT_ONCE", 64)
+    assert torch.equal(whole, moved({"x": values})["x"])
+
+
 def test_neighbours_are_moved_apart() -> None:
     pairs = moved({"x": torch.ones(64, 2)})["x"]
     assert 0.3 < float((pairs[:, 0] != pairs[:, 1]).float().mean()) < 0.9
