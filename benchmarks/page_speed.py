@@ -124,8 +124,8 @@ def write(rows: int, table: str, load: float) -> None:
     """Put the section in its place, or at the page's end."""
     section = (
         f"{BEGIN}\n## The HTML report of {rows} rows\n\n{datetime.date.today()}, 2 cores, load {load:.0f} from other "
-        f"work, `python benchmarks/page_speed.py --write`: {rows} rows of twelve kernels against a base, differences of "
-        f"{LINES} lines each.\n\n"
+        f"work, `python benchmarks/page_speed.py --write`: {rows} rows of twelve kernels against a base, differences "
+        f"of {LINES} lines each.\n\n"
         f"{table}{END}\n"
     )
     page = PAGE.read_text(encoding="utf-8")
