@@ -34,7 +34,8 @@ def _moved(values: torch.Tensor) -> torch.Tensor:
     flat = after.view(-1)
     for begin in range(0, flat.numel(), AT_ONCE):
         part = flat[begin : begin + AT_ONCE]
-        part.mul_(1 - eps * _steps(begin, part.numel(), columns, values.device).to(values.dtype))
+        steps = _steps(begin, part.numel(), columns, values.device)
+        part.mul_(1 - eps * steps.to(values.dtype))
     return after
 
 

@@ -46,8 +46,9 @@ def test_no_element_moves_by_more_than_two_eps_or_away_from_zero(shape: list[int
     assert (values.shape, True) == (after.shape, bool(inside.all()))
 
 
-def test_an_element_is_moved_by_its_own_share_and_its_stretch() -> None:
-    steps = (1 - moved({"x": torch.ones(64, 256)})["x"]) / EPS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_element_is_moved_by_its_own_share_and_its_stretch(dtype: torch.dtype) -> None:
+    steps = (1 - moved({"x": torch.ones(64, 256, dtype=dtype)})["x"]) / torch.finfo(dtype).eps
     tally = [float((steps.round() == count).float().mean()) for count in (0, 1, 2)]
     assert [0.25, 0.5, 0.25] == pytest.approx(tally, abs=0.05)
 
