@@ -233,10 +233,12 @@ def bisect(
 
     Exit codes: 0 found, 1 several commits are left, or it stays open, 3 it is not slower, or no commit touches it.
     """
+    from kernelci import catalog, config
     from kernelci.nightly import bisect as searching
     from kernelci.nightly import night, telling
     from kernelci.nightly.remeasure import measurer
 
+    catalog.scan(root, config.load(root)).select((kernel,))  # a name that no kernel has is said at once
     commits = searching.candidates(root, kernel, good, bad)
     if only_list:
         click.echo("".join(f"{commit}\n" for commit in commits), nl=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kernelci import results
-from kernelci.errors import KernelciError
+from kernelci.errors import KernelciError, RunnerBroken
 from kernelci.git import Repository
 from kernelci.history import Event, answered
 from kernelci.model import Report, Row
@@ -58,7 +58,9 @@ def _climbed(root: Path, scratch: Path, what: tuple[str, str, str, str], seconds
     head, base = scratch / "head" / repository.prefix, scratch / "base" / repository.prefix
     command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(head), "run", "--rungs", "benchmark"]
     command += ["--case", case, "--base-folder", str(base), "--out", str(scratch / "out"), "--", kernel]
-    subprocess.run(command, cwd=scratch, stdout=2, check=False, timeout=seconds)
+    done = subprocess.run(command, cwd=scratch, stdout=2, check=False, timeout=seconds)
+    if not (scratch / "out" / results.FILE_NAME).is_file():
+        raise RunnerBroken(f"the ladder left no report (exit code {done.returncode}); its message stands above")
     return results.read(scratch / "out")
 
 

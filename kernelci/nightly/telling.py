@@ -14,9 +14,7 @@ def untimed(report: Report) -> str:
     """What a night on a machine without a GPU lacks; nothing for another."""
     if report.environment.gpu:
         return ""
-    return (
-        "no GPU on this machine: the night has no times, and rows of GPUs become stale; see kernelci doctor\n"
-    )
+    return "no GPU on this machine: the night has no times, and rows of GPUs become stale; see kernelci doctor\n"
 
 
 def tonight(found: Tonight) -> str:
@@ -63,6 +61,8 @@ def _concluded(found: Found) -> str:
         return f"first slow: {found.commits[0]}"
     if found.commits:
         return f"one of {len(found.commits)}: {names}; what lies between gave no answer"
+    if found.is_open and found.tried[0][1].delta is None:
+        return "not decided: the bad commit could not be measured, for the reason above"
     if found.is_open:
         return "not decided: the bad commit could not be told from the good one; try again, or an older good one"
     if found.tried:

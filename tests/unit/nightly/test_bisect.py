@@ -51,12 +51,17 @@ def test_commits_without_an_answer_are_passed_over(count: int, data: st.DataObje
         ("ab", {"a": "SAME", "b": "SLOWER"}, "first slow: b"),
         ("abc", {"b": "UNKNOWN", "a": "SAME", "c": "SLOWER"}, "one of 2: b, c; what lies between gave no answer"),
         ("ab", {"b": "UNKNOWN"}, "not decided: the bad commit could not be told from the good one"),
+        ("ab", {"b": ""}, "not decided: the bad commit could not be measured, for the reason above"),
         ("ab", {"b": "SAME"}, "no commit made it slower: the bad one is not slower than the good one on this GPU"),
         ("", {}, "no commit between the two touches the kernel's folder, its reference or the configuration"),
     ],
 )
 def test_the_last_line_says_what_was_found(commits: str, answers: dict[str, str], last: str) -> None:
-    found = bisect.search(commits, lambda commit: Paired(answers[commit]))
+    def judge(commit: str) -> Paired:
+        said = answers[commit]
+        return Paired(said, 0.01) if said else Paired("UNKNOWN", text="correctness failed")
+
+    found = bisect.search(commits, judge)
 
     said = telling.bisected(found).splitlines()
 
@@ -129,6 +134,24 @@ def test_a_good_commit_that_comes_later_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="before"):
         bisect.candidates(root, "sum/one", good, bad)
+
+
+def test_a_commit_that_is_not_there_is_named(tmp_path: Path) -> None:
+    root = _scratch().repository(tmp_path / "repository")
+
+    with pytest.raises(ConfigError, match="no commit 'v9' in this checkout"):
+        bisect.candidates(root, "sum/one", "v9", "HEAD")
+
+
+def test_a_ladder_that_leaves_no_report_says_so(tmp_path: Path) -> None:
+    root = _scratch().repository(tmp_path / "repository")
+
+    found = remeasure.measurer(root)("sum/nothing", "c", "HEAD", "HEAD")
+
+    assert ("UNKNOWN", "the ladder left no report (exit code 2); its message stands above") == (
+        found.verdict,
+        found.text,
+    )
 
 
 def test_a_reports_verdict_is_the_answer(reports) -> None:

@@ -131,7 +131,10 @@ def test_a_change_that_is_not_known_names_those_that_are(known: list[str]) -> No
 
 def test_bisect_lists_what_could_have_done_it(project: Path) -> None:
     (project / "kernels" / "sum").mkdir(parents=True)
-    (project / "kernels" / "sum" / "one.py").write_text("one = 1\n")
+    (project / "references").mkdir()
+    card = '# /// script\n# [tool.kernelci]\n# reference = "sum"\n# backend = "triton"\n# entry = "one"\n# ///\n'
+    (project / "kernels" / "sum" / "one.py").write_text(card)
+    (project / "references" / "sum.py").write_text("")
     settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for command in (["add", "kernels"], [*settings, "commit", "--quiet", "--message", "m"]):
         subprocess.run(["git", "-C", str(project), *command], check=True)
@@ -139,3 +142,5 @@ def test_bisect_lists_what_could_have_done_it(project: Path) -> None:
     code, said = _ran("--root", str(project), "bisect", "sum/one", "--case", "c", "--good", "HEAD~1", "--list")
 
     assert (0, 1) == (code, len(said.split()))
+    with pytest.raises(ConfigError, match="no kernel matches 'sum/two'"):
+        _ran("--root", str(project), "bisect", "sum/two", "--case", "c", "--good", "HEAD~1")
