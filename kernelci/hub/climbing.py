@@ -79,19 +79,25 @@ def climb(root: Path, request: Request, names: Iterable[str], base: Path | None 
 
     Raises RunnerBroken where no report is left.
     """
-    options = ["--seed", request.seed] if request.seed and request.mode == "run" else []
-    options += ["--base-folder", str(base)] if base is not None else []
     request.out.mkdir(parents=True, exist_ok=True)
     (request.out / results.FILE_NAME).unlink(missing_ok=True)
-    # -P and a folder of ours: nothing that lies in the tree, or in the caller's folder, can shadow a module.
-    command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(root.resolve()), request.mode]
-    command += ["--out", str(request.out.resolve()), *options, "--", *names]
+    command = arguments(root, request, names, base)
     # The ladder's table goes to standard error: standard output is for what our caller has to say.
     done = subprocess.run(command, cwd=request.out, stdout=2, check=False)
     if not (request.out / results.FILE_NAME).is_file():
         kind = ConfigError if done.returncode == ConfigError.exit_code else RunnerBroken
         raise kind(f"the ladder left no report (exit code {done.returncode})", hint="its own message stands above")
     return done.returncode
+
+
+def arguments(root: Path, request: Request, names: Iterable[str], base: Path | None) -> list[str]:
+    """The command that climbs."""
+    options = ["--seed", request.seed] if request.seed and request.mode == "run" else []
+    options += ["--tier", request.tier] if request.tier != "pr" else []
+    options += ["--base-folder", str(base)] if base is not None else []
+    # -P and a folder of ours: nothing that lies in the tree, or in the caller's folder, can shadow a module.
+    command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(root.resolve()), request.mode]
+    return [*command, "--out", str(request.out.resolve()), *options, "--", *names]
 
 
 def completed(report: Report, judged: judge.Judged, wanted: set[str]) -> Report:

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 Mode = Literal["compile", "run"]
+Tier = Literal["pr", "full"]
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -16,6 +17,7 @@ class Request(Struct, frozen=True, kw_only=True):
     head: str
     out: Path
     mode: Mode = "run"
+    tier: Tier = "pr"
     only: tuple[str, ...] = ()
     """Only these of the touched kernels: a shard's; empty: all."""
     seed: str = ""

@@ -37,6 +37,11 @@ def test_a_wrong_input_is_named(name: str, value: str) -> None:
         given(**{name: value})
 
 
+def test_a_night_judges_no_change(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="judges no change"):
+        action.act(msgspec.structs.replace(given(mode="nightly", base="main"), out=tmp_path))
+
+
 def test_the_last_attempt_of_each_part_counts(tmp_path: Path) -> None:
     for name in ("kernelci-part-gpu-1-1", "kernelci-part-gpu-1-10", "kernelci-part-gpu-1-2", "kernelci-part-gpu-2-1"):
         (tmp_path / name).mkdir()
@@ -153,6 +158,7 @@ def test_an_environment_is_used_again_until_something_changes(tmp_path: Path) ->
 def test_a_half_made_environment_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch.write(tmp_path, {"source/pyproject.toml": "nonsense"})
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(installing, "_by_pip_inside", installing._by_own_pip)  # the usual way takes seconds to fail
     for _ in range(2):
         with pytest.raises(subprocess.CalledProcessError):
             installing.install(tmp_path / "source", tmp_path / "venvs", "", [])

@@ -1,6 +1,7 @@
 """A change, judged in a process of its own: what the report says beyond the ladder's."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scratch  # beside this file; conftest.py makes it importable
@@ -25,6 +26,22 @@ def climbed(repository: Path, only: tuple[str, ...] = (), mode: request.Mode = "
     )
     assert report == results.read(out)
     return report
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, ["run", "--out", "/o", "--"]),
+        ({"tier": "full"}, ["run", "--out", "/o", "--tier", "full", "--"]),
+        ({"mode": "compile", "seed": "ab"}, ["compile", "--out", "/o", "--"]),
+        ({"seed": "ab", "base": Path("/b")}, ["run", "--out", "/o", "--seed", "ab", "--base-folder", "/b", "--"]),
+    ],
+)
+def test_what_is_asked_of_the_ladder(more: dict[str, Any], expected: list[str]) -> None:
+    base = more.pop("base", None)
+    asked = request.Request(project=Path("/p"), base="", head="", out=Path("/o"), **more)
+    command = climbing.arguments(Path("/p"), asked, ["--evil", "a/b"], base)
+    assert [*expected, "--evil", "a/b"] == command[command.index("/p") + 1 :]
 
 
 def test_a_change_that_touches_no_kernel(repository: Path) -> None:
