@@ -89,7 +89,7 @@ def trace(court: Court, side: str, what: Start, reference: Reference, case: Case
     def traced(arena: Arena, at: TraceAt) -> Session:
         return start(court, side, replace(what, caches=(), trace=at), arena)  # caches hold builds without marks
 
-    return tracer.trace(traced, drawn, regions, device)
+    return tracer.trace(traced, drawn, regions, device, court.config.compile_timeout_s)
 
 
 def follow(court: Court, side: str, what: Start, reference: Reference, case: Case) -> Followed:

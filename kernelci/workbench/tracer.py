@@ -23,15 +23,28 @@ FIRST = (7_000, 64)  # tracks, and events of each, before it is known how many t
 Opened = Callable[[Arena, TraceAt], Session]
 
 
-def trace(opened: Opened, one: Drawn, names: tuple[str, ...], device: str, size: int = BUFFER_BYTES) -> Trace:
-    """The trace of one call, whatever the buffer says. Raises Verdict where a call does not come back."""
+def trace(
+    opened: Opened,
+    one: Drawn,
+    names: tuple[str, ...],
+    device: str,
+    compile_s: float = 0.0,
+    size: int = BUFFER_BYTES,
+) -> Trace:
+    """The trace of one call, whatever the buffer says; the first one has so much longer, to compile.
+
+    Raises Verdict where a call does not come back.
+    """
     subject = Subject(one)
     begin = -(-subject.size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     with contextlib.closing(Arena(device, begin + size)) as arena:
         at = TraceAt(begin, size, names)
         with contextlib.closing(opened(arena, at)) as session:
             layout = records.fitting(size, *FIRST)
+            call_s = session.limits.call_s
+            session.limits.call_s = call_s + compile_s  # nothing that was compiled before serves a trace
             _called(session, subject, at, layout)
+            session.limits.call_s = call_s
             found = _called(session, subject, at, layout)
             if found.dropped_tracks or found.most_events > layout.events:
                 # Of the calls alike, the third needs what the second had no room for.

@@ -17,7 +17,7 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.oracle import Truth
 from kernelci.workbench.process import Zygote
-from kernelci.workbench.protocol import Source
+from kernelci.workbench.protocol import Call, Done, Source
 from kernelci.workbench.session import Limits, Session
 
 DRAWN = Drawn(Case("bench", ()), {"x": torch.ones(4)}, {"y": TensorSpec((4,), "float32")}, Truth({}, {}))
@@ -69,7 +69,7 @@ def traced(cuda_zygote: Zygote) -> Callable[..., Trace]:
         def opened(arena: Arena, at: TraceAt) -> Session:
             return Session(cuda_zygote, source, "f", "cuda", "cpu", Limits(60, 60, 2**31), arena=arena, trace=at)
 
-        return tracer.trace(opened, DRAWN, ("load", "compute"), "cpu", size)
+        return tracer.trace(opened, DRAWN, ("load", "compute"), "cpu", size=size)
 
     return make
 
@@ -112,3 +112,20 @@ def test_a_kernel_that_writes_nothing_has_no_tracks(traced: Callable[..., Trace]
 def test_a_call_that_raises_is_the_kernels_fault(traced: Callable[..., Trace]) -> None:
     with pytest.raises(Verdict, match="enough"):
         traced(more="raise ValueError('enough')")
+
+
+def test_the_first_call_has_time_to_compile_and_no_other(cuda_zygote: Zygote) -> None:
+    deadlines = []
+
+    class Noting(Session):
+        def call(self, message: Call) -> Done:
+            deadlines.append(self.limits.call_s)
+            return super().call(message)
+
+    source = Source("ours", "kernel.py", {"kernel.py": b"def f(x, y): pass"})
+
+    def opened(arena: Arena, at: TraceAt) -> Session:
+        return Noting(cuda_zygote, source, "f", "cuda", "cpu", Limits(60, 60, 2**31), arena=arena, trace=at)
+
+    tracer.trace(opened, DRAWN, (), "cpu", compile_s=30, size=2**16)
+    assert [90, 60] == deadlines
