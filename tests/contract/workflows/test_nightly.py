@@ -140,7 +140,7 @@ def night(tmp_path_factory: pytest.TempPathFactory, hub: Any) -> Night:
     environment |= {"KERNELCI_SEEDS": "1", "KERNELCI_TARGETS": "sm_90a"}
     played = acting.play(repository, _event(), folder / "play", "nightly.yml", **environment)
     Branch(str(remote), BRANCH).write(folder / "out")
-    with zipfile.ZipFile(played.archive("github-pages")) as archive:
+    with zipfile.ZipFile(played.archive("github-pages-1")) as archive:
         archive.extractall(folder / "site")
     return Night(played, folder / "out", folder / "site", hub)
 
