@@ -43,6 +43,7 @@ def make(name: str) -> "Cgroup | None":
             Cgroup(folder).end()
         folder.mkdir(exist_ok=True)
         if not os.access(folder / "cgroup.procs", os.W_OK):
+            folder.rmdir()
             return None
     except OSError:
         return None
