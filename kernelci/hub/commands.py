@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from kernelci.errors import HubError
+
 FOLDER = click.Path(path_type=Path)
 
 
@@ -31,15 +33,24 @@ def judge(root: Path, /, **options: Any) -> int:
 @click.option("--base", default="", help="Only kernels that the change from this commit touches.")
 @click.option("--head", default="HEAD", show_default=True)
 @click.option("--history", type=FOLDER, help="An earlier results.json, or its folder: balance by its durations.")
+@click.option("--earlier", default="", metavar="OWNER/REPO#NUMBER", help="The same, by a pull request's newest report.")
 @click.option("--seed", default="", help="The seed that all shards draw with; else a fresh one.")
 @click.pass_obj
-def plan(root: Path, shards: int, base: str, head: str, history: Path | None, seed: str) -> int:
+def plan(root: Path, shards: int, base: str, head: str, history: Path | None, earlier: str, seed: str) -> int:
     """Print a workflow's matrix as JSON: which shard climbs with which kernels."""
     from kernelci import results
     from kernelci.hub import plan as planning
 
-    earlier = results.read(history) if history is not None else None
-    click.echo(json.dumps(planning.matrix(planning.kernels_of(root, base, head), shards, earlier, seed)))
+    known = results.read(history) if history is not None else None
+    if earlier and known is None:
+        from kernelci.hub import earlier as earlier_runs
+        from kernelci.hub import feedback as remote
+
+        try:
+            known = earlier_runs.report(*remote.place(earlier))
+        except HubError as error:  # a plan that is not balanced is better than none
+            click.echo(f"not balanced: {error.message}", err=True)
+    click.echo(json.dumps(planning.matrix(planning.kernels_of(root, base, head), shards, known, seed)))
     return 0
 
 

@@ -16,6 +16,7 @@ from kernelci.model import Report
 
 # What a kernel takes that no earlier run has seen, where nothing at all is known.
 UNKNOWN_S = 60.0
+DAY_S = 86_400.0
 MAX_SHARDS = 256  # of a matrix on GitHub
 
 
@@ -30,10 +31,11 @@ def kernels_of(project: Path, base: str = "", head: str = "") -> tuple[str, ...]
 
 
 def durations(report: Report | None) -> dict[str, float]:
-    """Seconds per kernel in an earlier report."""
+    """Seconds per kernel in an earlier report, which nobody vouches for: none is below zero or beyond a day."""
     if report is None:
         return {}
-    return {kernel.name: sum(rung.duration_s for rung in kernel.rungs) for kernel in report.kernels}
+    found = {kernel.name: sum(rung.duration_s for rung in kernel.rungs) for kernel in report.kernels}
+    return {name: min(max(seconds, 0.0), DAY_S) for name, seconds in found.items()}
 
 
 def shards(kernels: Sequence[str], count: int, known: Mapping[str, float]) -> list[tuple[list[str], float]]:

@@ -1,10 +1,13 @@
 """The pull request of a run, resolved from the event: a fork's run names none, and what a run says is no evidence."""
 
+import os
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
 from kernelci.errors import EventError, Superseded
+from kernelci.hub import event as events
 from kernelci.hub.client import Client
 from kernelci.hub.event import Repository, Run, RunEvent, Sha
 from kernelci.hub.limits import LISTED_FILES
@@ -75,6 +78,22 @@ def resolve(client: Client, event: RunEvent) -> Pull:
         raise Superseded(_where(into, run))
     _check_attempt(client, run)
     return current[0]
+
+
+def of_event(number: int) -> Pull | None:
+    """The pull request of the event that set this workflow off, if it is that one: that needs no permission."""
+    found = events.load() if os.environ.get("GITHUB_EVENT_PATH") else None
+    if not isinstance(found, dict) or "pull_request" not in found or found.get("number") != number:
+        return None
+    return events.converted(found["pull_request"], Pull)
+
+
+def runs_of(client: Client, pull: Pull, limit: int) -> Iterator[Run]:
+    """The runs that a pull request's branch has set off, the newest first; at most `limit` are looked at."""
+    every = client.pages(
+        "actions/runs", Run, key="workflow_runs", branch=pull.head.ref, event="pull_request", limit=limit
+    )
+    return (run for run in every if run.head_repository == pull.head.repo and run.head_branch == pull.head.ref)
 
 
 def _where(pulls: list[Pull], run: Run) -> str:

@@ -5,9 +5,7 @@ change can't edit; what the calling workflow puts before that name doesn't matte
 """
 
 import datetime
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,10 +13,10 @@ from msgspec import Struct
 from kernelci import budget
 from kernelci.config import BudgetOptions
 from kernelci.git import Repository
-from kernelci.hub import base, event
+from kernelci.hub import base
 from kernelci.hub.client import Client, Patience, connect
-from kernelci.hub.event import Id, Run
-from kernelci.hub.pull import Pull
+from kernelci.hub.event import Id
+from kernelci.hub.pull import Pull, of_event, runs_of
 from kernelci.hub.rehearse import options_at
 from kernelci.model import Budget
 
@@ -53,13 +51,13 @@ def left(client: Client, pull: Pull, options: BudgetOptions) -> Budget | None:
     if budget.left(options, 0.0, 0) is None:
         return None
     now = datetime.datetime.now(datetime.UTC)
-    minutes, runs = 0.0, set()
-    for run in _runs(client, pull):
+    minutes, attempts = 0.0, set()
+    for run in runs_of(client, pull, LIMIT):
         for job in client.pages(f"actions/runs/{run.id}/jobs", Job, key="jobs", filter="all", limit=1000):
             if job.took_gpu:
                 minutes += job.minutes(now)
-                runs.add((run.id, job.run_attempt))
-    return budget.left(options, minutes, len(runs))
+                attempts.add((run.id, job.run_attempt))
+    return budget.left(options, minutes, len(attempts))
 
 
 def asked(
@@ -73,20 +71,5 @@ def asked(
     if options is not None and budget.left(options, 0.0, 0) is None:
         return None
     client = connect(repository, patience=patience)
-    pull = _of_event(number) or client.get(f"pulls/{number}", Pull)
+    pull = of_event(number) or client.get(f"pulls/{number}", Pull)
     return left(client, pull, options or base.options(client, pull.base.sha).budget)
-
-
-def _of_event(number: int) -> Pull | None:
-    """The pull request of the event that set this workflow off, if it is that one: that needs no permission."""
-    found = event.load() if os.environ.get("GITHUB_EVENT_PATH") else None
-    if not isinstance(found, dict) or "pull_request" not in found or found.get("number") != number:
-        return None
-    return event.converted(found["pull_request"], Pull)
-
-
-def _runs(client: Client, pull: Pull) -> Iterator[Run]:
-    every = client.pages(
-        "actions/runs", Run, key="workflow_runs", branch=pull.head.ref, event="pull_request", limit=LIMIT
-    )
-    return (run for run in every if run.head_repository == pull.head.repo and run.head_branch == pull.head.ref)
