@@ -5,6 +5,7 @@
 # backend = "cutedsl"
 # entry = "rmsnorm"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 # mypy: disable-error-code="untyped-decorator"
 """Residual add and RMSNorm in CuTe DSL: h = x + residual, y = h / sqrt(mean(h**2) + eps) * weight.
@@ -27,6 +28,7 @@ import cutlass
 import cutlass.cute as cute
 import torch
 from cutlass import Float32, Int32, Int64, const_expr
+from cutlass.cute.experimental import iket  # ranges name regions, for traces; elsewhere the compiler drops them
 from cutlass.cute.runtime import make_fake_stream, make_ptr
 
 DTYPES = {torch.float32: cutlass.Float32, torch.float16: cutlass.Float16, torch.bfloat16: cutlass.BFloat16}
@@ -124,13 +126,19 @@ def rmsnorm_in_registers(
     row, lane = block * plan.rows + tid // plan.threads, tid % plan.threads
     # Every thread takes part in the sum, so rows beyond the last read it again and write nothing.
     inside = cutlass.min(row, x.shape[0] - 1)
+    iket.range_push("load")
     h = load(x[inside, None, None], lane, plan) + load(residual[inside, None, None], lane, plan)
     gain = load(weight, lane, plan)  # before the sum, which hides its latency
+    iket.range_pop()
+    iket.range_push("compute")
     total = sum_row(squares_of(h), buffer, plan.threads)
     scale = inverse_rms(total, plan.vec * x.shape[2], eps)
+    iket.range_pop()
+    iket.range_push("epilogue")
     if row < x.shape[0]:
         store(h, residual_out[row, None, None], lane, plan)
         store(h * scale * gain, y[row, None, None], lane, plan)
+    iket.range_pop()
 
 
 @cute.kernel
@@ -152,14 +160,22 @@ def rmsnorm_in_two_passes(
     total = Float32(0.0)
     for step in cutlass.range(steps, unroll=1):
         start = lane + step * span
+        iket.range_push("load")
         h = load(x[row, None, None], start, plan) + load(residual[row, None, None], start, plan)
+        iket.range_pop()
+        iket.range_push("compute")
         total += squares_of(h)
+        iket.range_pop()
+    iket.range_push("compute")
     scale = inverse_rms(sum_row(total, buffer, plan.threads), plan.vec * x.shape[2], eps)
+    iket.range_pop()
+    iket.range_push("epilogue")
     for step in cutlass.range(steps, unroll=1):  # backwards: what was read last is still in the L2 cache
         start = lane + (steps - 1 - step) * span
         h = load(x[row, None, None], start, plan) + load(residual[row, None, None], start, plan)
         store(h, residual_out[row, None, None], start, plan)
         store(h * scale * load(weight, start, plan), y[row, None, None], start, plan)
+    iket.range_pop()
 
 
 @cute.jit

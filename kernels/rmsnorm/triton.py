@@ -1,10 +1,11 @@
 # /// script
-# dependencies = ["triton>=3.4"]
+# dependencies = ["triton>=3.6"]
 # [tool.kernelci]
 # reference = "rmsnorm"
 # backend = "triton"
 # entry = "rmsnorm"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Residual add and RMSNorm in one pass in Triton: h = x + residual, y = h / sqrt(mean(h**2) + eps) * weight.
 
@@ -18,6 +19,9 @@ with what the first has just left in the L2 cache.
 import torch
 import triton
 import triton.language as tl
+import triton.profiler.language as pl
+
+pl.enable_semantic("triton")  # its scopes name regions, for traces; elsewhere they leave nothing in the machine code
 
 TILE = 1024  # elements of a program's tile while rows are short
 MIN_BLOCK = 16  # fewer builds for tiny rows
@@ -43,13 +47,17 @@ def rmsnorm_tile(x, residual, weight, eps, y, residual_out, rows, cols, ROWS: tl
     col = tl.arange(0, BLOCK)[None, :]
     inside = (first + row < rows) & (col < cols)
     offset = first * cols + (row * cols + col)
-    h = tl.load(x + offset, mask=inside, other=0.0).to(tl.float32)
-    h += tl.load(residual + offset, mask=inside, other=0.0).to(tl.float32)
-    gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
-    tl.store(residual_out + offset, h.to(residual_out.dtype.element_ty), mask=inside)
-    squares = tl.sum(h * h, axis=1)[:, None]
-    result = _normalized(h, squares, cols, eps, y.dtype.element_ty == tl.float32) * gain
-    tl.store(y + offset, result.to(y.dtype.element_ty), mask=inside)
+    with pl.scope("load"):
+        h = tl.load(x + offset, mask=inside, other=0.0).to(tl.float32)
+        h += tl.load(residual + offset, mask=inside, other=0.0).to(tl.float32)
+        gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
+    with pl.scope("epilogue"):
+        tl.store(residual_out + offset, h.to(residual_out.dtype.element_ty), mask=inside)
+    with pl.scope("compute"):
+        squares = tl.sum(h * h, axis=1)[:, None]
+        result = _normalized(h, squares, cols, eps, y.dtype.element_ty == tl.float32) * gain
+    with pl.scope("epilogue"):
+        tl.store(y + offset, result.to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -64,19 +72,24 @@ def rmsnorm_row(x, residual, weight, eps, y, residual_out, cols, CHUNK: tl.const
     squares = tl.zeros((CHUNK,), tl.float32)
     for begin in range(0, cols, CHUNK):
         col = begin + within
-        h = tl.load(x + col, mask=col < cols, other=0.0).to(tl.float32)
-        h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
-        tl.store(residual_out + col, h.to(residual_out.dtype.element_ty), mask=col < cols)
-        squares += h * h
-    total = tl.sum(squares, axis=0, keep_dims=True)
+        with pl.scope("load"):
+            h = tl.load(x + col, mask=col < cols, other=0.0).to(tl.float32)
+            h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
+        with pl.scope("epilogue"):
+            tl.store(residual_out + col, h.to(residual_out.dtype.element_ty), mask=col < cols)
+        with pl.scope("compute"):
+            squares += h * h
+    with pl.scope("compute"):
+        total = tl.sum(squares, axis=0, keep_dims=True)
     chunks = tl.cdiv(cols, CHUNK)
     for step in range(chunks):
-        col = (chunks - 1 - step) * CHUNK + within
-        h = tl.load(x + col, mask=col < cols, other=0.0).to(tl.float32)
-        h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
-        gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
-        result = _normalized(h, total, cols, eps, y.dtype.element_ty == tl.float32) * gain
-        tl.store(y + col, result.to(y.dtype.element_ty), mask=col < cols)
+        with pl.scope("epilogue"):
+            col = (chunks - 1 - step) * CHUNK + within
+            h = tl.load(x + col, mask=col < cols, other=0.0).to(tl.float32)
+            h += tl.load(residual + col, mask=col < cols, other=0.0).to(tl.float32)
+            gain = tl.load(weight + col, mask=col < cols, other=0.0).to(tl.float32)
+            result = _normalized(h, total, cols, eps, y.dtype.element_ty == tl.float32) * gain
+            tl.store(y + col, result.to(y.dtype.element_ty), mask=col < cols)
 
 
 def rmsnorm(
