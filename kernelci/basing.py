@@ -90,7 +90,12 @@ def in_folder(folder: Path) -> Base:
         raise ConfigError(f"no folder {folder}", hint="name the folder of the base's project", code="base")
     label = folder / LABEL
     if label.is_file():
-        said = msgspec.json.decode(label.read_bytes(), type=Label)
+        try:
+            said = msgspec.json.decode(label.read_bytes(), type=Label)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ConfigError(
+                f"{label}: {error}", hint="`run --on` writes such a file; remove it", code="base"
+            ) from error
         found = _scan(folder.resolve(), said.options)
         return Base(said.name, found, said.options, said.commit, said.head, said.notes)
     own = config.load(folder, environ={})

@@ -24,7 +24,7 @@ from kernelci.remote import GREETING, PROTOCOL, SILENCE_S, packing, wire
 from kernelci.remote.wire import Answer, Request
 
 # Options that say where things lie or how this machine is used, not what is judged.
-OWN = frozenset({"out", "cache", "jobs", "lanes", "ssh", "on_command", "references", "kernels", "rungs"})
+OWN = frozenset({"out", "cache", "jobs", "lanes", "ssh", "on_command"})
 END_S = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 

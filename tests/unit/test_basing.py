@@ -225,6 +225,27 @@ def test_a_folder_as_base(root: Path) -> None:
     assert (2, None) == (len(base.catalog.kernels), basing.change(base, _head(root), ()))
 
 
+def test_a_labelled_folder_is_the_same_base_elsewhere(root: Path, tmp_path: Path) -> None:
+    with basing.opened(root, config.load(root, environ={}), "HEAD") as base:
+        basing.labelled(base)
+        shutil.copytree(base.root, tmp_path / "elsewhere")
+
+        again = basing.in_folder(tmp_path / "elsewhere")
+
+    assert [getattr(base, name) for name in ("name", "commit", "head", "notes", "options")] == [
+        getattr(again, name) for name in ("name", "commit", "head", "notes", "options")
+    ]
+    assert [kernel.name for kernel in base.catalog.kernels] == [kernel.name for kernel in again.catalog.kernels]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 9999, '{"name": 7}'])
+def test_a_label_that_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / basing.LABEL).write_text(text)
+
+    with pytest.raises(ConfigError, match=r"kernelci-base\.json"):
+        basing.in_folder(tmp_path)
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no folder") as caught:
         basing.in_folder(tmp_path / "nowhere")

@@ -105,6 +105,23 @@ def test_hostile_artifacts_leave_nothing_behind(client, github, standin, run_of,
     assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_an_agents_loop_over_the_pull_request(client, post, run_of, reports) -> None:
+    """Wrong, then slower than base, then green, by reports as a GPU host leaves them."""
+    post(run_of(reports.one_wrong()))
+    wrong = feedback.fetch(client, 7)
+    post(run_of(reports.against_base()))
+    slow = feedback.fetch(client, 7)
+    post(run_of(reports.all_green()))
+    green = feedback.fetch(client, 7)
+
+    stops = [next(kernel.first_failure for kernel in each.kernels if kernel.first_failure) for each in (wrong, slow)]
+    assert [("correctness", "wrong"), ("benchmark", "slower")] == [(each.rung, each.reason) for each in stops]
+    assert "kernelci run softmax/triton --rungs benchmark --case 65536x2048-bf16 --base main" == stops[1].reproduce
+    assert ("SLOWER", True) == (slow.times[0].verdict, "slower than base" in stops[1].diagnosis)
+    assert ["failure", "failure", "success"] == [each.remote.conclusion for each in (wrong, slow, green)]
+    assert ([1, 1, 0], ()) == ([feedback.exit_code(each) for each in (wrong, slow, green)], green.actions)
+
+
 @pytest.mark.parametrize("text", ["", "7", "a/b", "a/b#", "a/b#x", "a/b/c#1", "../b#1/../2", "a/b#1\n"])
 def test_what_names_no_pull_request(text: str) -> None:
     with pytest.raises(ConfigError, match="names no pull request"):
