@@ -21,6 +21,7 @@ def cases():
         yield check("no rows", rows=0, cols=128, dtype=dtype)
         yield check("no columns", rows=5, cols=0, dtype=dtype)
     yield check("longer than a block", rows=2, cols=131073, dtype="float32")
+    yield check("a masked row: all but its end is -inf", rows=1, cols=70001, dtype="float32", masked="most")
     yield check("a vocabulary", rows=7, cols=128256, dtype="bfloat16")
     yield bench("one attention head of GPT-2, 64 queries", rows=64, cols=1024, dtype="float16")
     yield bench("router of DeepSeek-V3, 256 experts, 8192 tokens", rows=8192, cols=256, dtype="float32")
@@ -29,8 +30,14 @@ def cases():
     yield bench("attention scores of Llama 3 70B, 64 heads, 2048 x 8192", rows=131072, cols=8192, dtype="bfloat16")
 
 
+KEPT = 1000  # columns at the end of a masked row
+
+
 def inputs(case: Case, draw):
-    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
+    x = draw.normal(case.rows, case.cols, dtype=case.dtype)
+    if getattr(case, "masked", ""):
+        x[:, :-KEPT] = -torch.inf
+    return {"x": x}
 
 
 def outputs(case: Case):
