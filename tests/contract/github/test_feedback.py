@@ -105,8 +105,9 @@ def test_hostile_artifacts_leave_nothing_behind(client, github, standin, run_of,
     assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_an_agents_loop_over_the_pull_request(client, post, run_of, reports) -> None:
+def test_an_agents_loop_over_the_pull_request(client, github, post, run_of, reports) -> None:
     """Wrong, then slower than base, then green, by reports as a GPU host leaves them."""
+    github.files[7] = [{"filename": "kernels/softmax/triton.py", "status": "modified"}]
     post(run_of(reports.one_wrong()))
     wrong = feedback.fetch(client, 7)
     post(run_of(reports.against_base()))
