@@ -86,7 +86,7 @@ def measures(gpu: nights.Gpu, night: int, name: str) -> list[history.Measure]:
                 "" if alive else "clocks-disagree", commit(night), f"https://example.org/actions/runs/{night}", name,
                 "", "sm_90a", driver, "13.0", DSLS[kernel(row).partition("/")[2]], "max 1980 MHz, 700 W", "",
                 ns, ns and ns * 0.997, ns and ns * 1.003, None, ns and ns + 9000, share and float(f"{share:.4g}"),
-                flops and flops / (20 * 2 ** (row % CASES)), flops, 55 + (row + night) % 7 / 5, 4.27e12 / slow,
+                flops and flops / (20 * 2 ** (row % CASES)), flops, 55.0 + row % 7, 4.27e12 / slow,
                 7.1e14 / slow, *built(gpu, row, night),
             )
         )  # fmt: skip

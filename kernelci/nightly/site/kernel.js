@@ -34,7 +34,7 @@ function marked(u) {
     ctx.strokeStyle = ctx.fillStyle = css({ change: "--red", step: "--amber", machine: "--far", code: "--far" }[kind]);
     ctx.setLineDash({ change: [], step: [6, 4], machine: [2, 3], code: [1, 5] }[kind].map((part) => part * devicePixelRatio));
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
-    ctx.fillText(SIGNS[kind], x + 3 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+    ctx.fillText(SIGNS[kind], x + 3 * devicePixelRatio, bbox.top + (kind === "code" ? 26 : 12) * devicePixelRatio);
   }
   ctx.restore();
 }
