@@ -40,6 +40,7 @@ from kernelci.workbench.protocol import (
     Followed,
     Forget,
     Go,
+    Launch,
     Ledger,
     Load,
     Loaded,
@@ -330,7 +331,15 @@ def build(message: Build) -> Message:
                     made.dynamic_shared_bytes,
                 ),
             )
-    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)), packed() if message.keep_cache else b"")
+    cache = packed() if message.keep_cache else b""
+    sizes = [(namespace(call.case), _specs(call)) for call in message.sizes]
+    told = building.launches(module, message.entry, sizes, gpu, backend)
+    launches = [
+        Launch(_case_id(call)[:300], name[:300], grid)
+        for call, some in zip(message.sizes, told, strict=False)
+        for name, grid in dict.fromkeys(some)
+    ]
+    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)), cache, tuple(launches[:10_000]))
 
 
 def _case_id(call: Call) -> str:

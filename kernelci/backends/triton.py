@@ -105,6 +105,32 @@ def traced(tracing: Tracing) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def launches(gpu: Gpu) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    """Under it launches tell their name and grid, under each configuration of an autotuner; nothing is compiled."""
+    from triton.runtime import driver, jit
+    from triton.runtime.autotuner import Autotuner
+
+    seen: list[tuple[str, tuple[int, ...]]] = []
+
+    def told(self: Any, *args: Any, grid: Any = (), **kwargs: Any) -> None:
+        known = {one.name: one.default for one in self.params if one.has_default}
+        sizes = grid({**known, **dict(zip(self.arg_names, args, strict=False)), **kwargs}) if callable(grid) else grid
+        seen.append((self.__name__, tuple(int(size) for size in sizes)))
+
+    before = dict(vars(driver))
+    driver.set_active(_Driver(gpu))
+    try:
+        with (
+            mock.patch.object(jit.JITFunction, "run", told),
+            mock.patch.object(Autotuner, "run", _choosing(Autotuner, Builds(), True)),
+        ):
+            yield seen
+    finally:
+        vars(driver).clear()
+        vars(driver).update(before)
+
+
 class _Driver:
     """Answers for the GPU as `triton.runtime.driver.active` does; loads and launches nothing."""
 

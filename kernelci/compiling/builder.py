@@ -36,6 +36,7 @@ from kernelci.workbench.protocol import (
     BuiltKernel,
     Call,
     DeadlinePassed,
+    Launch,
     Raised,
     Refused,
     Source,
@@ -45,7 +46,7 @@ from kernelci.workbench.protocol import (
 
 Made = TypeVar("Made")
 BUILT_BY_TORCH = "torch builds or calls it by itself, where it runs"
-FORM = 2  # of what is kept: another number makes everything anew
+FORM = 3  # of what is kept: another number makes everything anew
 
 
 class Compiled(Struct, frozen=True):
@@ -65,6 +66,8 @@ class Compilation(Struct, frozen=True):
     verdict: Raised | None = None
     cached: bool = False
     duration_s: float = 0.0
+    launches: tuple[Launch, ...] = ()
+    """Of every case, as far as they are known without compiling it."""
 
     def symbols(self) -> frozenset[str]:
         """The names of all kernels in what was compiled."""
@@ -104,6 +107,7 @@ class Builder:
             return found
         cases = reference.cases()
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
+        message = msgspec.structs.replace(message, sizes=tuple(call_of(reference, case) for case in cases))
         return self._begun(self._pool.submit(self._compile, kernel, message, side))
 
     def fill_caches(
@@ -180,7 +184,7 @@ class Builder:
         if not answer.kernels:
             return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
         builds = tuple(_described(kernel, self._sass) for kernel in answer.kernels)
-        return Compilation(message.target, builds, answer.notes, duration_s=seconds)
+        return Compilation(message.target, builds, answer.notes, duration_s=seconds, launches=answer.launches)
 
     def warm(self, backend: str, side: str = "head") -> Zygote:
         """Start the zygote of a backend, if it has not been started; does not wait for its imports."""

@@ -1,5 +1,6 @@
 """Build one kernel for one case and one GPU: through its own `compile`, else by calling its entry on stand-ins."""
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -71,6 +72,25 @@ def build(
     return result
 
 
+def launches(
+    module: ModuleType,
+    entry: str,
+    cases: Iterable[tuple[object, Mapping[str, TensorSpec | Scalar]]],
+    gpu: Gpu,
+    backend: Backend,
+) -> list[list[tuple[str, tuple[int, ...]]]]:
+    """The launches of each case by name and grid, compiled or not; none of a case whose host code fails, and none where
+    a backend can't tell without compiling."""
+    told = getattr(backend, "launches", None)
+    found: list[list[tuple[str, tuple[int, ...]]]] = []
+    for case, arguments in cases if told is not None else ():
+        found.append([])
+        with contextlib.suppress(Exception), standin.gpu(gpu), told(gpu) as seen:
+            _enter(module, entry, case, arguments)
+            found[-1] += seen
+    return found
+
+
 def _place(error: BaseException) -> tuple[str, int]:
     """Where it went wrong: what a DSL's own error says, else the innermost cause that leads to the kernel's line."""
     file, line = getattr(error, "filename", None), getattr(error, "line", None)
@@ -120,15 +140,20 @@ def _called(
     backend: Backend,
     all_configs: bool,
 ) -> BuildResult:
+    with backend.intercept(gpu, all_configs) as builds:
+        _enter(module, entry, case, arguments)
+    return BuildResult(tuple(builds), tuple(str(note) for note in getattr(builds, "notes", ())))
+
+
+def _enter(module: ModuleType, entry: str, case: object, arguments: Mapping[str, TensorSpec | Scalar]) -> None:
+    """Call the entry on stand-ins."""
     function = getattr(module, entry)
     taken = inspect.signature(function).parameters  # an entry that returns its outputs takes none of them
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     prepare = getattr(module, "prepare", None)
-    with backend.intercept(gpu, all_configs) as builds:
-        if callable(prepare):
-            prepare(case)
-        function(**{name: _stand_in(value) for name, value in arguments.items() if anything or name in taken})
-    return BuildResult(tuple(builds), tuple(str(note) for note in getattr(builds, "notes", ())))
+    if callable(prepare):
+        prepare(case)
+    function(**{name: _stand_in(value) for name, value in arguments.items() if anything or name in taken})
 
 
 def _stand_in(value: TensorSpec | Scalar) -> object:

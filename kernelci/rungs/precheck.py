@@ -10,6 +10,11 @@ from kernelci.compiling.builder import call_of
 from kernelci.errors import Verdict
 from kernelci.rungs import Findings, Referee, rung
 
+STREAMS = frozenset({
+    "default_stream", "legacy_default", "per_thread_default", "legacy_default_stream", "per_thread_default_stream",
+    "LEGACY_DEFAULT_STREAM", "PER_THREAD_DEFAULT_STREAM", "cudaStreamLegacy", "cudaStreamPerThread",
+    "CU_STREAM_LEGACY", "CU_STREAM_PER_THREAD",
+})  # fmt: skip
 CAUTION = "a masked tl.load without other= reads zeros in the interpreter and undefined values on a GPU"
 
 
@@ -124,4 +129,12 @@ def _cautions(tree: ast.Module) -> list[str]:
         and any(keyword.arg == "mask" for keyword in node.keywords)
         and not any(keyword.arg == "other" for keyword in node.keywords)
     ]
-    return [f"line {line}: {CAUTION}" for line in lines]
+    return [*(f"line {line}: {CAUTION}" for line in lines), *_streams(tree)]
+
+
+def _streams(tree: ast.Module) -> list[str]:
+    """Streams other than the caller's: a CUDA graph does not see them, and nobody waits for them."""
+    named = [(node.lineno, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    named += [(node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    found = sorted({(line, name) for line, name in named if name in STREAMS})
+    return [f"line {line}: {name} is not the caller's stream: torch.cuda.current_stream() is" for line, name in found]

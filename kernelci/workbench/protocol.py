@@ -181,6 +181,8 @@ class Build(Message, frozen=True):
     cases: tuple[Call, ...]
     all_configs: bool = False
     keep_cache: bool = False
+    sizes: tuple[Call, ...] = ()
+    """Cases whose launches are told, and not compiled."""
 
 
 # candidate to referee
@@ -276,12 +278,21 @@ class BuiltKernel(Struct, frozen=True, forbid_unknown_fields=True):
     dynamic_shared_bytes: int = 0
 
 
+class Launch(Struct, frozen=True, forbid_unknown_fields=True):
+    """A launch that a case would make."""
+
+    case: Annotated[str, Meta(max_length=300)]
+    symbol: Annotated[str, Meta(max_length=300)]
+    grid: tuple[Annotated[int, Meta(ge=0, lt=2**62)], ...]
+
+
 class Built(Message, frozen=True):
     """What compiling gave; `notes` tell of configurations that do not fit."""
 
     kernels: tuple[BuiltKernel, ...]
     notes: tuple[str, ...] = ()
     cache: bytes = b""
+    launches: Annotated[tuple[Launch, ...], Meta(max_length=10_000)] = ()
 
 
 class Ledger(Message, frozen=True):

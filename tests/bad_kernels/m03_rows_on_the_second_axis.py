@@ -6,11 +6,11 @@
 # entry = "softmax"
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
-# rung = "run"
+# rung = "compile"
 # outcome = "FAILED"
 # class = "m03"
 # title = "its grid has the rows on the second axis"
-# gpu = true
+# reason = "launch-limit"
 # ///
 """A grid's second axis ends at 65,535."""
 

@@ -9,6 +9,8 @@ from .conftest import Compare, Edits
 slow = pytest.mark.slow
 DOT = ("tl.dot(x, y, accumulator, input", "tl.dot(x.to(tl.float32), y.to(tl.float32), accumulator, input")
 GENERIC, MEDIUM = "GENERIC = Config(128, 128, 64, 3, 8)", "MEDIUM = Config(128, 128, 64, 4, 8)"
+NO_WGMMA = "(float (&d)[128], uint64 a, uint64 b, int accumulate)"
+WGMMA_CALLS = ("fence()", "commit_group()", "wait_group(0)", "wait_group(1)")
 BOUNDS = "__launch_bounds__(THREADS < 128 ? 128 : THREADS)"
 VERSIONS = [
     pytest.param(
@@ -45,6 +47,45 @@ VERSIONS = [
         "spills: 0 -> ", id="cuda-spills", marks=slow,
     ),
     pytest.param(
+        *("matmul/cuda", "sm_90a", [("LARGE = Variant(bm=128, bn=256,", "LARGE = Variant(bm=128, bn=32,")]),
+        "HGMMA 64x256x16 -> 64x32x16: a smaller tile", id="cuda-tile", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/cuda", "sm_90a", [("bn=256, stages=4", "bn=256, stages=2")]),
+        "stages 4 -> 2", id="cuda-stages", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/cuda", "sm_90a", [(
+            f"void wgmma{NO_WGMMA} {{",
+            f"void wgmma{NO_WGMMA} {{ for (int i = 0; i < 128; i++) d[i] = d[i] * float(a + i) + float(b); }}\n"
+            f"__device__ void unused{NO_WGMMA} {{",
+        ), *((f'asm volatile("wgmma.{name}', f'asm volatile("// {name}') for name in ("fence", "commit", "wait"))]),
+        "tensor cores: HGMMA -> none", id="cuda-tensor-cores", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/tilelang", "sm_90a", [("VECTOR_BYTES = 16", "VECTOR_BYTES = 4")]),
+        "global loads 128 -> 32 bits wide", id="tilelang-vectors", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/tilelang", "sm_90a", [("TILE = 2048 ", "TILE = 65536 ")]),
+        "spills: 0 -> ", id="tilelang-spills", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/cutedsl", "sm_90a", [("groups=1, stages=12", "groups=1, stages=6")]),
+        "shared memory 196800 -> 98400 bytes: fewer stages or a smaller tile", id="cutedsl-stages", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/cutedsl", "sm_90a", [("SMALL = Plan(64, 64,", "SMALL = Plan(64, 16,")]),
+        "HGMMA 64x64x16 -> 64x16x16: a smaller tile", id="cutedsl-tile", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/cutedsl", "sm_90a", [(
+            "cute.gemm(mma, acc, a[None, None, k, stage], b[None, None, k, stage], acc)",
+            "acc.store(acc.load() * 1.5 + 0.5)",
+        ), *((f"warpgroup.{call}", "cute.arch.sync_warp()") for call in WGMMA_CALLS)]),
+        "tensor cores: HGMMA -> none", id="cutedsl-tensor-cores", marks=slow,
+    ),
+    pytest.param(
         *("matmul/tilelang", "sm_90a", [("LARGE = Config(128, 256,", "LARGE = Config(128, 64,")]),
         "HGMMA 64x256x16 -> 64x64x16: a smaller tile", id="tilelang-tile", marks=slow,
     ),
@@ -62,6 +103,7 @@ VERSIONS = [
 @pytest.mark.parametrize(("kernel", "target", "edits", "expected"), VERSIONS)
 def test_first_line_names_the_cause(compare: Compare, kernel: str, target: str, edits: Edits, expected: str) -> None:
     row = next(row for row in compare(kernel, target, edits).rows if row.case.endswith("bf16"))
+    print(row.notes[:3])
     assert row.notes[0].startswith(f"likely slower: {expected}")
 
 
