@@ -28,14 +28,23 @@ def disturbed(module: ModuleType, entry: str, name: str) -> Callable[..., Any]:
 
     @functools.wraps(inner)
     def called(*args: Any, **kwargs: Any) -> Any:
-        with _MAKERS[name]() as made:
+        with contextlib.ExitStack() as stack:
+            made = _begun(stack, name)
             result = inner(*args, **kwargs)
         ever.extend(made[:1])
         if not (made or (ever and name in _ONCE)):
-            raise Undisturbed(f"{name}: this call launched or compiled nothing that it can change")
+            raise Undisturbed("the call has nothing that it could change")
         return result
 
     return called
+
+
+def _begun(stack: contextlib.ExitStack, name: str) -> Made:
+    """The disturbance, begun. That it can't be is no fault of the kernel's. Raises Undisturbed."""
+    try:
+        return stack.enter_context(_MAKERS[name]())
+    except Exception as error:
+        raise Undisturbed(f"{name} can't be made here: {type(error).__name__}: {error}") from error
 
 
 @contextlib.contextmanager

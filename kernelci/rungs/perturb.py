@@ -69,7 +69,7 @@ def _told(referee: Referee, case: Case, kind: Disturbance, plain: Trial) -> str:
             raise  # the runner's or the reference's
         first = next(iter(verdict.message.splitlines()), "")[:200]
         if verdict.reason == "raised" and first.startswith(disturbing.NOTHING):
-            return "nothing to change"
+            return f"not made, since {first.removeprefix(f'{disturbing.NOTHING}: ')}"
         if kind.loose and verdict.reason in EXCUSED:
             return f"left alone, since it ends as {verdict.reason} ({first})"
         raise _perturbed(kind, verdict) from verdict

@@ -1,5 +1,6 @@
 """The stub that calls a kernel under a disturbance."""
 
+import contextlib
 import inspect
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,8 +44,23 @@ def _entry(value: int) -> int:
 def test_a_call_that_launches_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     called = calling.disturbed(SimpleNamespace(entry=_entry), "entry", "warps-more")  # type: ignore[arg-type]
-    with pytest.raises(Undisturbed, match="warps-more: this call launched or compiled nothing"):
+    with pytest.raises(Undisturbed, match="the call has nothing that it could change"):
         called(1)
+
+
+def test_a_disturbance_that_fails_is_not_the_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calling._MAKERS, "shared", lambda: contextlib.nullcontext([])[0])  # type: ignore[index]
+    called = calling.disturbed(SimpleNamespace(entry=_entry), "entry", "shared")  # type: ignore[arg-type]
+    with pytest.raises(Undisturbed, match="shared can't be made here: TypeError"):
+        called(1)
+
+
+def test_what_the_kernel_raises_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calling._MAKERS, "shared", lambda: contextlib.nullcontext(["made"]))
+    called = calling.disturbed(SimpleNamespace(entry=_entry), "entry", "shared")  # type: ignore[arg-type]
+    assert 2 == called(1)
+    with pytest.raises(TypeError, match="can only concatenate"):
+        called("one")
 
 
 def test_every_disturbance_can_be_made() -> None:
