@@ -45,10 +45,10 @@ def run_on(
         size = archive.seek(0, os.SEEK_END)
         archive.seek(0)
         request = Request(options=asked, size=size, environ=_environ(), has_base=bool(base or base_folder))
-        code = _there(host, options, request, archive, folder)
-    if (folder / results.FILE_NAME).is_file():
+        answer, came = _there(host, options, request, archive, folder)
+    if came:
         _show(folder, as_json)
-    return code
+    return answer.code
 
 
 def _inside(root: Path, name: str) -> str:
@@ -95,8 +95,9 @@ def _side(root: Path, options: Config, ref: str, folder: Path | None) -> Iterato
         yield basing.in_folder(folder) if folder is not None else None
 
 
-def _there(host: str, options: Config, request: Request, archive: IO[bytes], folder: Path) -> int:
-    """Ask, wait, and fetch. Raises KernelciError, and KeyboardInterrupt once a stopped run has ended."""
+def _there(host: str, options: Config, request: Request, archive: IO[bytes], folder: Path) -> tuple[Answer, bool]:
+    """Ask, wait, and fetch: the answer, and whether a report came. Raises KernelciError, and KeyboardInterrupt once a
+    stopped run has ended."""
     with Link(host, options) as link:
         link.greet()
         interrupted = False
@@ -117,10 +118,10 @@ def _there(host: str, options: Config, request: Request, archive: IO[bytes], fol
                 code="remote",
             )
         answer = wire.decoded(line, Answer)
-        _fetch(host, link.answers, answer, folder)
+        came = _fetch(host, link.answers, answer, folder)
     if interrupted:
         raise KeyboardInterrupt
-    return answer.code
+    return answer, came
 
 
 def _send(link: Link, request: Request, archive: IO[bytes]) -> None:
@@ -132,8 +133,8 @@ def _send(link: Link, request: Request, archive: IO[bytes]) -> None:
             return
 
 
-def _fetch(host: str, source: IO[bytes], answer: Answer, folder: Path) -> None:
-    """The report folder's content, into its place. Raises KernelciError, also the other machine's own."""
+def _fetch(host: str, source: IO[bytes], answer: Answer, folder: Path) -> bool:
+    """The report folder's content into its place, if there is a report. Raises KernelciError, also the other side's."""
     if answer.message:
         kind = ConfigError if answer.code == ConfigError.exit_code else RunnerBroken
         code = answer.error if answer.error in ("no-space", "artifact", "remote") else "remote"
@@ -145,11 +146,13 @@ def _fetch(host: str, source: IO[bytes], answer: Answer, folder: Path) -> None:
                 if answer.size > limits.DUMPS.archive_bytes or wire.copy(source, file, answer.size) < answer.size:
                     raise RunnerBroken(f"the report of {host} did not come whole", code="remote")
             unpack.everything(arrived, Path(partial) / "report", limits.DUMPS)
-            packing.replace(Path(partial) / "report", folder)
+            if came := (Path(partial) / "report" / results.FILE_NAME).is_file():
+                packing.replace(Path(partial) / "report", folder)
     except OSError as error:
         raise _unwritten(folder, error) from error
     if answer.left_out:
         print(f"{answer.left_out:,} of the largest files stayed behind", file=sys.stderr)
+    return came
 
 
 def _unwritten(folder: Path, error: OSError) -> KernelciError:

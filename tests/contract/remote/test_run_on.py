@@ -190,9 +190,14 @@ def test_a_full_disk_there(run_on: Run, small_disk: str, project: Path) -> None:
     assert (4, True) == (code, "error[no-space]: gpu: no space left in /tmp there\n" in err), err
 
 
-def test_configuration_that_is_wrong_is_said_there(run_on: Run, project: Path) -> None:
-    code, _, err = run_on("--rungs", "nonsense")
-    assert (2, True) == (code, "error[configuration]: no rung 'nonsense'" in err), err
+def test_configuration_that_is_wrong_is_said_there_and_no_old_report_is_shown(run_on: Run, project: Path) -> None:
+    (project / "kernelci-report").mkdir()
+    (project / "kernelci-report" / "results.json").write_text("an earlier one")
+
+    code, out, err = run_on("--rungs", "nonsense")
+
+    assert (2, "", True) == (code, out, "error[configuration]: no rung 'nonsense'" in err), err
+    assert "an earlier one" == (project / "kernelci-report" / "results.json").read_text()
 
 
 def test_a_kernel_that_is_not_there_is_said_before_a_connection(run_on: Run) -> None:
