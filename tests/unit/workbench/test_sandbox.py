@@ -112,6 +112,17 @@ def test_the_hosts_loopback_is_out_of_reach(session: MakeSession) -> None:
         _refused(session, f"socket.create_connection(('127.0.0.1', {port}), 1)", UNREACHABLE)
 
 
+def test_sockets_of_the_host_that_have_no_file_are_out_of_reach(session: MakeSession) -> None:
+    import socket
+
+    name = f"\0kernelci-{uuid.uuid4()}"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(name)
+        server.listen()
+        body = f"socket.socket(socket.AF_UNIX).connect({name!r})"
+        _refused(session, body, "Connection refused|Permission denied|Operation not permitted")
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -142,6 +153,24 @@ def test_what_one_candidate_leaves_the_next_does_not_find(session: MakeSession, 
     leave, find = f"open({place}, 'w').write('x')", f"os.path.exists({place}) or 1/0"
     body = f"with contextlib.suppress(PermissionError):\n        {leave} if fault else {find}"
     text = f"import os, contextlib\ndef f(fault):\n    {body}\n"
+    session(text).call(Call({}, {"fault": True}, {}))
+    with pytest.raises(Verdict, match="ZeroDivisionError"):
+        session(text).call(Call({}, {"fault": False}, {}))
+
+
+# What the kernel itself keeps for a user, beside files: keys, and message queues. Calls by their numbers on x86_64.
+KEPT = {
+    "key": ("syscall(248, b'user', b'ours', b'x', 1, -4)", "syscall(250, 10, -4, b'user', b'ours', 0)"),
+    "queue": ("syscall(240, b'ours', 0o102, 0o600, None)", "syscall(240, b'ours', 0o2, 0o600, None)"),
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of x86_64")
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_one_candidate_leaves_in_the_system_the_next_does_not_find(session: MakeSession, kind: str) -> None:
+    leave, find = KEPT[kind]
+    body = f"libc.{leave} if fault else libc.{find} >= 0 or 1/0"
+    text = f"import ctypes\nlibc = ctypes.CDLL(None)\ndef f(fault):\n    {body}\n"
     session(text).call(Call({}, {"fault": True}, {}))
     with pytest.raises(Verdict, match="ZeroDivisionError"):
         session(text).call(Call({}, {"fault": False}, {}))
