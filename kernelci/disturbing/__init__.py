@@ -56,6 +56,13 @@ DISTURBANCES = (
         _ALL,
     ),
     Disturbance(
+        "load",
+        "another kernel holds half of the SMs",
+        "has blocks that count on running at the same time, or in some order",
+        "cuda",
+        _ALL,
+    ),
+    Disturbance(
         "delays",
         "some warps sleep at the start and after each barrier",
         "lacks a barrier, or counts on warps or blocks to keep step",

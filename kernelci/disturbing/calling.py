@@ -73,6 +73,12 @@ def _shared() -> contextlib.AbstractContextManager[Made]:
     return shared.dirty()
 
 
+def _busy() -> contextlib.AbstractContextManager[Made]:
+    from kernelci.disturbing import shared
+
+    return shared.busy()
+
+
 def _launched(option: str, change: Callable[[int], int]) -> Callable[[], contextlib.AbstractContextManager[Made]]:
     def make() -> contextlib.AbstractContextManager[Made]:
         from kernelci.disturbing import launching
@@ -87,6 +93,7 @@ _MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Made]]] = {
     "fill": _fill,
     "order": _order,
     "shared": _shared,
+    "load": _busy,
     "delays": _delays,
     "warps-more": _launched("num_warps", lambda warps: min(2 * warps, MOST_WARPS)),
     "warps-fewer": _launched("num_warps", lambda warps: max(warps // 2, 1)),

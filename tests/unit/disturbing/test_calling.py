@@ -71,11 +71,16 @@ def test_every_disturbance_can_be_made() -> None:
     ("backend", "device", "tier", "expected"),
     [
         ("triton", "cpu", "pr", ["fill", "order"]),
-        ("triton", "cuda", "pr", ["shared"]),
-        ("cutedsl", "cuda", "full", ["shared"]),
-        ("cuda", "cuda", "full", ["shared", "delays"]),
-        ("tilelang", "cuda", "full", ["shared", "delays"]),
-        ("triton", "cuda", "full", ["shared", "delays", "warps-more", "warps-fewer", "stages-one", "stages-more"]),
+        ("triton", "cuda", "pr", ["shared", "load"]),
+        ("cutedsl", "cuda", "full", ["shared", "load"]),
+        ("cuda", "cuda", "full", ["shared", "load", "delays"]),
+        ("tilelang", "cuda", "full", ["shared", "load", "delays"]),
+        (
+            "triton",
+            "cuda",
+            "full",
+            ["shared", "load", "delays", "warps-more", "warps-fewer", "stages-one", "stages-more"],
+        ),
         ("torch", "cpu", "pr", []),
     ],
 )

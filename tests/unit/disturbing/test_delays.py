@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kernelci.disturbing.compilers import assembled
 from kernelci.disturbing.ptx import delayed
+from kernelci.disturbing.shared import BUSY
 from kernelci.disturbing.shared import PTX as DIRTY
 from kernelci.workbench import toolkit
 
@@ -68,8 +69,9 @@ def test_ptxas_takes_it() -> None:
 
 @needs_ptxas
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_100"])
-def test_the_kernel_that_makes_shared_memory_dirty_assembles(target: str) -> None:
-    assert b"ELF" in assembled(DIRTY.replace("sm_75", target).replace("version 7.0", "version 8.7"))[:8]
+@pytest.mark.parametrize("ptx", [DIRTY, BUSY], ids=["dirty", "busy"])
+def test_our_own_kernels_assemble(ptx: str, target: str) -> None:
+    assert b"ELF" in assembled(ptx.replace("sm_75", target).replace("version 7.0", "version 8.7"))[:8]
 
 
 @needs_ptxas
