@@ -107,7 +107,7 @@ def _launch(function: Any, blocks: int, threads: int, size: int, stream: int, ar
 
 @functools.cache
 def _loaded(device: int, ptx: str, name: str) -> tuple[Any, int, int]:
-    """The kernel, the shared memory in bytes that a block of it takes (all that one may have), and the number of SMs."""
+    """The kernel, the shared memory in bytes that a block of it takes (all that one may), and the number of SMs."""
     from cuda.bindings import driver
 
     attribute = driver.CUdevice_attribute
