@@ -16,7 +16,10 @@ from kernelci.config import RunnerOptions
 
 Text = Annotated[str, Meta(max_length=1000)]
 _PULL = re.compile(r"refs/pull/(\d{1,9})/merge")
-NO_BRANCH = frozenset({"pull_request", "pull_request_target", "pull_request_review", "workflow_run", "issue_comment"})
+# Events whose job may hold a change, whatever their ref says: `/kernelci profile` starts one by hand on the base's branch.
+NO_BRANCH = frozenset(
+    {"pull_request", "pull_request_target", "pull_request_review", "workflow_run", "issue_comment", "workflow_dispatch"}
+)
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,6 +64,7 @@ def test_without_a_workflow_that_is_named_nothing_is_admitted() -> None:
         (PULL, False, "pull-7"),
         (_but(PULL, ref="refs/heads/main"), False, ""),  # no event of a pull request is ever the base's
         (_but(NIGHT, event_name="workflow_run"), False, ""),
+        (_but(NIGHT, event_name="workflow_dispatch"), False, ""),  # a profile of a change starts on the base's branch
         (_but(NIGHT, ref="refs/heads/topic"), False, ""),
         (_but(PULL, ref="refs/pull/../../base/merge"), False, ""),
         (_but(PULL, ref="refs/pull/7/merge\n"), False, ""),
