@@ -16,7 +16,7 @@ from kernelci.config import RunnerOptions
 
 Text = Annotated[str, Meta(max_length=1000)]
 _PULL = re.compile(r"refs/pull/(\d{1,9})/merge")
-# Events whose job may hold a change, whatever their ref says: `/kernelci profile` starts one by hand on the base's branch.
+# Events whose job may hold a change whatever its ref says: `/kernelci profile` starts one on the base's branch.
 NO_BRANCH = frozenset(
     {"pull_request", "pull_request_target", "pull_request_review", "workflow_run", "issue_comment", "workflow_dispatch"}
 )
