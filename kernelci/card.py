@@ -23,7 +23,8 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
     """What must become of a kernel of the corpus that `kernelci selftest` climbs with.
 
     Bad ones name what must stop them (no `reason`: any will do), honest ones the rung that they must pass. `class` is a
-    deception or a field check; `gpu`: only a GPU shows it, `cpu`: only the interpreter; `tier`: the one whose case shows it.
+    deception or a field check; `gpu`: only a GPU shows it, `cpu`: only the interpreter; `tier`: the one whose case
+    shows it.
     `base`: the stem of the member that it is compared with. `said`: what the rung must say of it.
     `verdicts`: what its time may be called against that base; a bad one that passes so has gained nothing.
     """

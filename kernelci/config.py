@@ -73,7 +73,8 @@ class GateOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class RunnerOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[tool.kernelci.runner]`: a GPU host that takes jobs from GitHub. It stands in a file of the host, never in a repository."""
+    """`[tool.kernelci.runner]`: a GPU host that takes jobs from GitHub. It stands in a file of the host, never in a
+    repository."""
 
     repository: Annotated[
         str,
@@ -156,7 +157,9 @@ class BudgetOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     gpu_minutes: Annotated[
         float, Meta(ge=0, le=1e6, description="minutes of GPU jobs, all runs of a pull request together; 0: any number")
     ] = 0.0
-    runs: Annotated[int, Meta(ge=0, le=10**6, description="runs that reach a GPU, attempts included; 0: any number")] = 0
+    runs: Annotated[
+        int, Meta(ge=0, le=10**6, description="runs that reach a GPU, attempts included; 0: any number")
+    ] = 0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -83,7 +83,9 @@ def launches(
     a backend can't tell without compiling."""
     told = getattr(backend, "launches", None)
     found: list[list[tuple[str, tuple[int, ...]]]] = []
-    for case, arguments in cases if told is not None else ():
+    if told is None:
+        return found
+    for case, arguments in cases:
         found.append([])
         with contextlib.suppress(Exception), standin.gpu(gpu), told(gpu) as seen:
             _enter(module, entry, case, arguments)

@@ -72,7 +72,8 @@ def test_people_without_permission_are_answered_and_nothing_is_done(who: str, li
     assert ([], [], 1) == (green.rerun, green.dispatched, len(answers(green)))
 
 
-WRONG = ("", "dance", "rerun now", "profile a b", "profile ../x", "profile a;b", "profile $(x)", "accept", "accept HEAD x")
+WRONG = ("", "dance", "rerun now", "profile a b", "profile ../x", "profile a;b", "profile $(x)", "accept")
+WRONG += ("accept HEAD x",)
 
 
 @pytest.mark.parametrize("line", [*WRONG, "accept a1a1a1a"])
