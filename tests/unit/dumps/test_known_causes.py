@@ -10,6 +10,10 @@ slow = pytest.mark.slow
 DOT = ("tl.dot(x, y, accumulator, input", "tl.dot(x.to(tl.float32), y.to(tl.float32), accumulator, input")
 GENERIC, MEDIUM = "GENERIC = Config(128, 128, 64, 3, 8)", "MEDIUM = Config(128, 128, 64, 4, 8)"
 NO_WGMMA = "(float (&d)[128], uint64 a, uint64 b, int accumulate)"
+NO_GEMM = """for d in T.serial(tile_k):
+                    for i, j in T.Parallel(tile_m, tile_n):
+                        sums[i, j] += T.cast(left[i, d], "float32") * T.cast(right[j, d], "float32")
+"""
 WGMMA_CALLS = ("fence()", "commit_group()", "wait_group(0)", "wait_group(1)")
 BOUNDS = "__launch_bounds__(THREADS < 128 ? 128 : THREADS)"
 VERSIONS = [
@@ -67,8 +71,18 @@ VERSIONS = [
         "global loads 128 -> 32 bits wide", id="tilelang-vectors", marks=slow,
     ),
     pytest.param(
-        *("softmax/tilelang", "sm_90a", [("TILE = 2048 ", "TILE = 65536 ")]),
+        *("softmax/tilelang", "sm_90a", [("TILE = 2048 ", "TILE = 32768 ")]),
         "spills: 0 -> ", id="tilelang-spills", marks=slow,
+    ),
+    pytest.param(
+        *("softmax/cutedsl", "sm_90a", [("vectors // 32, 1), ELEMENTS // vec", "vectors // 4, 1), 512 // vec")]),
+        "spills: 0 -> ", id="cutedsl-spills", marks=slow,
+    ),
+    pytest.param(
+        *("matmul/tilelang", "sm_80", [(
+            "T.gemm(left, right, sums, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)", NO_GEMM
+        )]),
+        "tensor cores: HMMA -> none", id="tilelang-tensor-cores", marks=slow,
     ),
     pytest.param(
         *("matmul/cutedsl", "sm_90a", [("groups=1, stages=12", "groups=1, stages=6")]),
