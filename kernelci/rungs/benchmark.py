@@ -110,8 +110,9 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
         for kind in _kinds(inherited):
             found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
             metrics += [*found.metrics(kind, alone=inherited), *found.metrics_again(one.again, kind)]
-    elif one.base_fault is not None:
-        notes.append(f"no comparison: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
+    if one.base_fault is not None:
+        what = "no comparison" if not any("base" in block.windows for block in one.blocks) else "measured once again"
+        notes.append(f"{what}: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
     dropped = sum(bool(block.dropped) for block in one.blocks)
     if dropped:
         metrics.append(Metric("dropped", dropped, Unit.COUNT, "dropped", "blocks that don't count"))

@@ -191,6 +191,18 @@ def test_a_fault_of_base_is_a_note(referee: Any) -> None:
     assert (Outcome.PASSED, ["no comparison: base ends as raised: ValueError: no"]) == (row.outcome, [*row.notes[1:]])
 
 
+def test_a_base_that_fails_when_measured_again_is_a_note_and_no_second_contest(referee: Any) -> None:
+    row = _row(referee, _pairs(1.05), base_fault=Verdict("raised", "ValueError: no"))
+    assert (True, set()) == (
+        "measured once again: base ends as raised: ValueError: no" in row.notes, {"again"} & _tags(row),
+    )  # fmt: skip
+
+
+def test_a_second_contest_is_in_the_row(referee: Any) -> None:
+    row = _row(referee, _pairs(1.05), again=_pairs(1.05, blocks=8))
+    assert {"again", "blocks_again"} <= _tags(row)
+
+
 def test_a_base_that_can_not_be_trusted_makes_the_row_invalid(referee: Any) -> None:
     blocks = _pairs()
     for block in blocks:
