@@ -18,6 +18,7 @@ from kernelci.model import Report, Row
 from kernelci.nightly.detect import Suspect
 
 HOURS_S = 3600.0
+TRIES = 4  # pairs of one night for what stays open
 
 
 class Paired(Struct, frozen=True):
@@ -93,10 +94,12 @@ def events(suspects: Iterable[Suspect], measure: Measured, until: float = math.i
 
 
 def _answer(suspect: Suspect, measure: Measured) -> Paired:
-    """What was measured and yet left open is measured once more: one pair does not even out how some rows vary."""
-    found = measure(suspect.kernel, suspect.case, suspect.good, suspect.bad)
-    is_open = found.delta is not None and answered(found.verdict, found.high, suspect.size) == "UNKNOWN"
-    return measure(suspect.kernel, suspect.case, suspect.good, suspect.bad) if is_open else found
+    """What was measured and yet left open is measured again: one pair does not even out how some rows vary."""
+    for _ in range(TRIES):
+        found = measure(suspect.kernel, suspect.case, suspect.good, suspect.bad)
+        if found.delta is None or answered(found.verdict, found.high, suspect.size) != "UNKNOWN":
+            break
+    return found
 
 
 def _event(suspect: Suspect, paired: Paired) -> Event:
