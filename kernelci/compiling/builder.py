@@ -46,7 +46,8 @@ from kernelci.workbench.protocol import (
 
 Made = TypeVar("Made")
 BUILT_BY_TORCH = "torch builds or calls it by itself, where it runs"
-FORM = 3  # of what is kept: another number makes everything anew
+LAUNCHES_S = 10.0
+FORM = 4  # of what is kept: another number makes everything anew
 
 
 class Compiled(Struct, frozen=True):
@@ -166,7 +167,7 @@ class Builder:
         candidate = self._zygote(message.backend, side).fork(memory_bytes=self._config.memory_bytes)
         began = time.monotonic()
         try:
-            answer = candidate.ask(message, self._config.compile_timeout_s)
+            answer = candidate.ask(msgspec.structs.replace(message, sizes=()), self._config.compile_timeout_s)
         except DeadlinePassed:
             answer = Raised("compile-timeout", f"still compiling after {self._config.compile_timeout_s:g} s")
         except Refused as error:
@@ -184,7 +185,22 @@ class Builder:
         if not answer.kernels:
             return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
         builds = tuple(_described(kernel, self._sass) for kernel in answer.kernels)
-        return Compilation(message.target, builds, answer.notes, duration_s=seconds, launches=answer.launches)
+        told = self._launches(message, side)
+        return Compilation(message.target, builds, answer.notes, duration_s=seconds, launches=told)
+
+    def _launches(self, message: Build, side: str) -> tuple[Launch, ...]:
+        """The launches of all cases, by a process of its own: host code that ends it there or does not end has done
+        nothing wrong yet, and is met again where the cases run."""
+        if not message.sizes or not hasattr(backends.get(message.backend), "launches"):
+            return ()
+        candidate = self._zygote(message.backend, side).fork(memory_bytes=self._config.memory_bytes)
+        try:
+            answer = candidate.ask(msgspec.structs.replace(message, cases=()), LAUNCHES_S)
+        except (DeadlinePassed, Refused, Ended):
+            return ()
+        finally:
+            candidate.close()
+        return answer.launches if isinstance(answer, Built) else ()
 
     def warm(self, backend: str, side: str = "head") -> Zygote:
         """Start the zygote of a backend, if it has not been started; does not wait for its imports."""

@@ -12,7 +12,7 @@ from kernelci.reasons import Outcome
 BAD = Path(__file__).parents[2] / "bad_kernels"
 MEMBERS = {
     "m01_offset_in_32_bits": "far_copy", "m01_clean": "far_copy", "m03_rows_on_the_second_axis": "softmax",
-    "m03_clean": "softmax", "m30_legacy_stream": "softmax_timed",
+    "m03_clean": "softmax", "m30_legacy_stream": "softmax_timed", "sys_exit": "softmax",
 }  # fmt: skip
 
 
@@ -54,3 +54,7 @@ def test_another_stream_than_the_callers_is_said(rungs: dict[str, dict[str, Rung
     (said,) = notes.pop("m30_legacy_stream")
     assert said.endswith("default_stream is not the caller's stream: torch.cuda.current_stream() is")
     assert {()} == set(map(tuple, notes.values()))
+
+
+def test_host_code_that_ends_its_process_for_some_case_compiles(rungs: dict[str, dict[str, RungResult]]) -> None:
+    assert Outcome.PASSED == rungs["sys_exit"]["compile"].outcome
