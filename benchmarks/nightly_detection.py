@@ -284,7 +284,7 @@ def table(tally: Tally) -> str:
         "",
         f"{tally.false} false issues and {tally.doubled} second ones for a change that had one, in "
         f"{tally.row_nights:,} row-nights: {1e4 * issues / max(tally.row_nights, 1):.2f} in 10,000. "
-        f"{tally.pairs / max(tally.nights, 1):.1f} paired measurements a night and GPU;",
+        f"{tally.pairs / max(tally.nights, 1):.1f} suspicions a night and GPU;",
         f"{tally.quieted} of {tally.nights} nights were laid to the machine.",
     ]
     return "\n".join(lines)
