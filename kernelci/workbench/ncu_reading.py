@@ -17,7 +17,7 @@ def main() -> None:
     """Print what the arguments name."""
     folder, report, most = sys.argv[1:]
     sys.path.insert(0, folder)
-    import ncu_report  # type: ignore[import-not-found]
+    import ncu_report
 
     context = ncu_report.load_report(report)
     print(json.dumps([launch(ncu_report, each) for _, each in zip(range(int(most)), actions(context), strict=False)]))
