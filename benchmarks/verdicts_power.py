@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measurements.md"
 BEGIN, END = "<!-- verdicts_power -->", "<!-- end of verdicts_power -->"
 ROWS, FLOOR = 60, 0.005
-CONTROL = stats.LOOKS.at[0]  # blocks of the A/A series: it runs beside the first contest
+CONTROL = stats.LOOKS.deciding  # blocks of the A/A series: it runs up to the first look that decides
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
@@ -115,11 +115,12 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
     said, used = np.zeros(series.shape[:2], dtype=np.int64), np.full(series.shape[:2], stats.LOOKS.budget)
     p = np.ones(series.shape[:2])
     for blocks in stats.LOOKS.at:
-        effect, low, high, now = stats.effects(series[..., :blocks], aa=control)
+        beside = control[..., :blocks]
+        effect, low, high, now = stats.effects(series[..., :blocks], aa=beside)
         still = said == 0
         p = np.where(still, now, p)
         limit = stats.LOOKS.limit(blocks)
-        floor = np.hypot(FLOOR, stats.noise_floors(control, blocks))
+        floor = np.hypot(FLOOR, stats.noise_floors(beside, blocks, series[..., :blocks]))
         apart = ((low > 0) | (high < 0)) & (np.abs(effect) > floor) & (q_values(p) <= limit) & (limit > 0)
         same = (low >= -FLOOR) & (high <= FLOOR)
         now_said = np.where(apart, np.sign(effect).astype(np.int64), np.where(same, 2, 0))

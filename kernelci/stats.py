@@ -97,8 +97,8 @@ def effect(log_ratios: Sequence[float], confidence: float = CONFIDENCE, aa: Sequ
     """The effect that paired log-ratios show.
 
     `aa` are log-ratios of base against base from the same job. Blocks can lie closer together than they should by luck,
-    above all where there are two modes; so with `aa` the larger spread of both counts, and the degrees of freedom of
-    both as far as their spreads agree (Satterthwaite 1946).
+    above all where there are two modes; so with `aa` the spread is at least that of both together, and has the degrees
+    of freedom of both as far as their spreads agree (Satterthwaite 1946).
     """
     if len(log_ratios) < MIN_BLOCKS:
         middle = math.expm1(math.fsum(log_ratios) / len(log_ratios)) if log_ratios else 0.0
@@ -117,8 +117,10 @@ def effects(log_ratios: Any, confidence: float = CONFIDENCE, aa: Any = None) -> 
     middle, spread, freedom = _trimmed(values)
     if aa is not None:
         _, other, more = _trimmed(np.asarray(aa, dtype=np.float64))
-        freedom = _together(spread, freedom, other, more)
-        spread = np.maximum(spread, other)
+        spread, freedom = (
+            np.maximum(spread, _pooled(spread, freedom, other, more)),
+            _together(spread, freedom, other, more),
+        )
     error = spread * _error_per_spread(values.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(middle == 0, 0.0, np.abs(middle) / error)
@@ -136,6 +138,11 @@ def _trimmed(values: "Array") -> "tuple[Array, Array, Any]":
     kept = ordered[..., cut : count - cut]
     spread = np.clip(ordered, kept[..., :1], kept[..., -1:]).std(axis=-1, ddof=1)
     return kept.mean(axis=-1), spread, count - 2 * cut - 1
+
+
+def _pooled(spread: "Array", freedom: int, other: "Array", more: int) -> Any:
+    """The spread of two series together, each with the weight of its degrees of freedom."""
+    return ((freedom * spread**2 + more * other**2) / (freedom + more)) ** 0.5
 
 
 def _together(spread: "Array", freedom: int, other: "Array", more: int) -> Any:
@@ -174,24 +181,28 @@ def benjamini_hochberg(p_values: Sequence[float], total: int | None = None) -> t
     return tuple(found)
 
 
-def noise_floor(aa_log_ratios: Sequence[float], blocks: int | None = None) -> float:
+def noise_floor(aa_log_ratios: Sequence[float], blocks: int | None = None, log_ratios: Sequence[float] = ()) -> float:
     """The size, as a fraction, below which 95 % of the effects of base against base lie.
 
     Of comparisons with as many blocks as the series has, or with `blocks`. A bias between the sides counts in full.
-    Infinite where the series has fewer than three blocks.
+    `log_ratios` of head against base tell of the spread too: four blocks alone say little of it, and what they say
+    would be widened threefold for that. Infinite where the series has fewer than three blocks.
     """
     if len(aa_log_ratios) < MIN_BLOCKS:
         return math.inf
-    return float(noise_floors([aa_log_ratios], blocks)[0])
+    return float(noise_floors([aa_log_ratios], blocks, [log_ratios] if len(log_ratios) >= MIN_BLOCKS else None)[0])
 
 
-def noise_floors(aa_log_ratios: Any, blocks: int | None = None) -> "Array":
+def noise_floors(aa_log_ratios: Any, blocks: int | None = None, log_ratios: Any = None) -> "Array":
     """As `noise_floor`, of many series at once: [..., blocks] to [...]."""
     import numpy as np
     from scipy.special import stdtr, stdtrit
 
     values = np.asarray(aa_log_ratios, dtype=np.float64)
     middle, spread, freedom = _trimmed(values)
+    if log_ratios is not None:
+        _, other, more = _trimmed(np.asarray(log_ratios, dtype=np.float64))
+        spread, freedom = _pooled(spread, freedom, other, more), _together(spread, freedom, other, more)
     shift, tiny = np.abs(middle), np.finfo(np.float64).tiny
     scale = np.maximum(spread * _error_per_spread(max(blocks or values.shape[-1], MIN_BLOCKS)), tiny)
     low, high = np.zeros_like(shift), shift + scale * stdtrit(freedom, 0.975)

@@ -209,7 +209,7 @@ def _pinned(
 
 
 def _steps(names: Sequence[str]) -> Iterator[tuple[int, bool]]:
-    """How many blocks each contest has, and whether base runs against itself too: in the first one."""
+    """How many blocks each contest has, and whether base runs against itself too: up to the first look that decides."""
     if "base" not in names:
         yield BLOCKS_ALONE, False
         return
@@ -217,7 +217,7 @@ def _steps(names: Sequence[str]) -> Iterator[tuple[int, bool]]:
     for look in looks.at:
         if before and look < looks.deciding:  # such a look can't say more than the first: processes start together
             continue
-        yield look - before, not before
+        yield look - before, look <= looks.deciding
         before = look
 
 

@@ -103,6 +103,7 @@ class Duel:
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         judge = overhead.device if self.device else overhead.wall
         self._aa = log_ratios(blocks, base, "base'", judge) if not end_to_end else ()
+        self._ratios = log_ratios(blocks, base, head, judge)
         self._judge, self._sides = judge, (base, head)
         self._cycles = () if end_to_end else cycles(blocks, base, head, judge)
 
@@ -140,7 +141,7 @@ class Duel:
 
     def noise(self) -> float:
         """The noise floor that base against base shows, as a fraction; 0 where it was not measured."""
-        found = stats.noise_floor(self._aa, self.wall.blocks)
+        found = stats.noise_floor(self._aa, self.wall.blocks, self._ratios)
         return found if math.isfinite(found) else 0.0
 
     def metrics(self, kind: str = "", alone: bool = False) -> Iterator[Metric]:

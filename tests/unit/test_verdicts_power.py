@@ -102,12 +102,13 @@ def _one_by_one(series: Any, control: Any) -> list[tuple[Verdict, int]]:
     p = [1.0] * len(series)
     for blocks in stats.LOOKS.at:
         open_ = [row for row, (word, _) in said.items() if word is Verdict.UNKNOWN]
-        found = {row: stats.effect(series[row, :blocks], aa=control[row]) for row in open_}
+        beside = control[:, :blocks]
+        found = {row: stats.effect(series[row, :blocks], aa=beside[row]) for row in open_}
         for row, one in found.items():
             p[row] = one.p
         q = stats.benjamini_hochberg(p)
         for row, one in found.items():
-            word = stats.decide(one, q[row], 0.005, noise=stats.noise_floor(control[row], blocks))
+            word = stats.decide(one, q[row], 0.005, noise=stats.noise_floor(beside[row], blocks, series[row, :blocks]))
             said[row] = (word, blocks if word is not Verdict.UNKNOWN else stats.LOOKS.budget)
     return [said[row] for row in range(len(series))]
 

@@ -275,7 +275,7 @@ def test_no_slot_fits(run: Run, opener: MakeOpener, monkeypatch: pytest.MonkeyPa
 
 
 def test_steps_of_a_comparison() -> None:
-    assert ([(4, True), (8, False)], [(3, False)]) == ([*duel._steps(PAIR)][:2], [*duel._steps(ALONE)])
+    assert ([(4, True), (8, True)], [(3, False)]) == ([*duel._steps(PAIR)][:2], [*duel._steps(ALONE)])
 
 
 def test_steps_end_with_the_budget() -> None:
