@@ -60,6 +60,7 @@ def build(path: Path, texts: Iterable[Text | tuple[str, LeftOut]]) -> Built:
             database.execute("CREATE TABLE words (word TEXT PRIMARY KEY, df INTEGER) WITHOUT ROWID")
             database.execute("INSERT INTO words SELECT term, doc FROM vocabulary WHERE doc > 1")
             database.commit()
+            database.execute("VACUUM")  # merging left a quarter of the pages free
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -237,4 +237,4 @@ def test_the_configuration_on_the_page_is_one(tmp_path: Path) -> None:
     (tmp_path / "kernelci.toml").write_text(filled, encoding="utf-8")
 
     found = load(tmp_path).runner
-    assert ("OWNER/NAME", 2, "2.336.0") == (found.repository, len(found.workflows), found.version)
+    assert ("OWNER/NAME", 3, "2.336.0") == (found.repository, len(found.workflows), found.version)
