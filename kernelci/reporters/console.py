@@ -130,15 +130,18 @@ def _verdict(report: Report) -> RenderableType:
 def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
     """A line per kernel, a column per rung that somebody asked for; symbol and word, so that it reads without colour.
 
-    Where there are many rungs, what passed or was skipped has its symbol alone.
+    Where there are many rungs, what passed or was skipped has its symbol alone, and a rung that was skipped for all of
+    them has no column: why it was stands below.
     """
     climbs = [(name, {rung.rung: rung for rung in rungs}) for name, rungs in kernels]
     every = dict.fromkeys(rung for _, rungs in climbs for rung in rungs)
     asked = [name for name in every if any(_was_asked(rungs.get(name)) for _, rungs in climbs)]
+    if len(asked) > WORDS:
+        asked = [name for name in asked if any(_was_climbed(rungs.get(name)) for _, rungs in climbs)] or asked
     names = tuple(asked or every)[:RUNGS]
     wide = len(names) <= WORDS
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("kernel", overflow="fold")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2 if wide else 1, 0, 0))
+    table.add_column("kernel", overflow="fold", min_width=0 if wide else min(16, max(len(name) for name, _ in climbs)))
     for name in names:
         table.add_column(Text(inert.line(name)), no_wrap=wide)
     for kernel, rungs in climbs:
@@ -148,6 +151,10 @@ def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
 
 def _was_asked(result: RungResult | None) -> bool:
     return result is not None and not (result.finding is not None and result.finding.reason == "not-requested")
+
+
+def _was_climbed(result: RungResult | None) -> bool:
+    return result is None or result.outcome is not Outcome.SKIPPED
 
 
 def _cell(result: RungResult | None, wide: bool) -> Text:

@@ -111,3 +111,32 @@ def test_markup_in_a_message_is_shown_as_it_is() -> None:
     assert "[bold red]markup[/] :tada:" in console.render(
         Report(1, "", "", 1.0, Environment("", ""), (kernel,)), Context()
     )
+
+
+RUNGS = (
+    *("precheck", "compile", "run", "correctness", "sanitize", "perturb"),
+    *("benchmark", "dump", "trace", "profile", "roofline"),
+)
+NO_GPU = Finding("no-gpu", "no GPU")
+
+
+def _climbed(skipped: tuple[str, ...]) -> list[str]:
+    """The lines of the ladder's table for one kernel that passed every rung but these."""
+    rungs = tuple(
+        RungResult(name, Outcome.SKIPPED, finding=NO_GPU) if name in skipped else RungResult(name, Outcome.PASSED)
+        for name in RUNGS
+    )
+    kernel = KernelReport("softmax/tilelang", "softmax", "tilelang", "kernels/softmax/tilelang.py", "0" * 64, rungs)
+    report = Report(1, "0.1.0", "2026-11-30T00:00:00+00:00", 1.0, Environment("", ""), (kernel,))
+    return console.render(report, Context(width=100)).splitlines()
+
+
+def test_a_rung_that_all_skipped_has_no_column_where_there_are_many() -> None:
+    header = next(line for line in _climbed(("sanitize", "benchmark", "trace", "profile")) if line.startswith("kernel "))
+    assert ["kernel", *(name for name in RUNGS if name not in ("sanitize", "benchmark", "trace", "profile"))] == (
+        header.split()
+    )
+
+
+def test_a_kernels_name_stays_whole_beside_all_rungs() -> None:
+    assert any(line.startswith("softmax/tilelang ") for line in _climbed(()))
