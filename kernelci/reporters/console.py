@@ -25,6 +25,7 @@ STOPS = 50
 NAMES = 6
 RUNGS = 12
 WORDS = 8  # rungs that have room for words in every cell
+WHOLE_NAME = 16  # characters of a kernel's name that are kept whole beside more rungs: a rung's name gives way
 NOTES = 10
 TIMES = 40
 _LOOK = {
@@ -141,9 +142,10 @@ def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
     names = tuple(asked or every)[:RUNGS]
     wide = len(names) <= WORDS
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2 if wide else 1, 0, 0))
-    table.add_column("kernel", overflow="fold", min_width=0 if wide else min(16, max(len(name) for name, _ in climbs)))
+    whole = not wide and max(len(name) for name, _ in climbs) <= WHOLE_NAME
+    table.add_column("kernel", overflow="fold", no_wrap=whole)
     for name in names:
-        table.add_column(Text(inert.line(name)), no_wrap=wide)
+        table.add_column(Text(inert.line(name)), no_wrap=wide, overflow="fold")
     for kernel, rungs in climbs:
         table.add_row(Text(inert.line(kernel)), *(_cell(rungs.get(name), wide) for name in names))
     return table

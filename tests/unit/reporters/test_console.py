@@ -132,7 +132,9 @@ def _climbed(skipped: tuple[str, ...]) -> list[str]:
 
 
 def test_a_rung_that_all_skipped_has_no_column_where_there_are_many() -> None:
-    header = next(line for line in _climbed(("sanitize", "benchmark", "trace", "profile")) if line.startswith("kernel "))
+    header = next(
+        line for line in _climbed(("sanitize", "benchmark", "trace", "profile")) if line.startswith("kernel ")
+    )
     assert ["kernel", *(name for name in RUNGS if name not in ("sanitize", "benchmark", "trace", "profile"))] == (
         header.split()
     )
