@@ -168,8 +168,10 @@ def pair(
 
     series, control = blocks(size), blocks(0.0)[:12]
     for look in stats.LOOKS.at:
-        effect = stats.effect(series[:look], aa=control)
-        said = stats.decide(effect, effect.p, trend.FLOOR, noise=stats.noise_floor(control, look))
+        beside = control[:look]
+        effect = stats.effect(series[:look], aa=beside)
+        noise = stats.noise_floor(beside, look, series[:look])
+        said = stats.decide(effect, effect.p, trend.FLOOR, noise=noise)
         if said != "UNKNOWN":
             return str(said.value)
     return answered("UNKNOWN", effect.high, suspected)
