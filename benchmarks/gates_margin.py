@@ -43,11 +43,7 @@ def lanes(accumulator: torch.dtype, width: int = LANES) -> Sum:
     """Add as `width` lanes do, each one after another in `accumulator`, and then the lanes."""
 
     def add(values: Tensor) -> Tensor:
-        padded = torch.nn.functional.pad(values, (0, -values.shape[-1] % width))
-        parts = padded.view(*values.shape[:-1], -1, width)
-        total = torch.zeros_like(parts[..., 0, :], dtype=accumulator)
-        for step in range(parts.shape[-2]):
-            total = (total.float() + parts[..., step, :]).to(accumulator)
+        total = by_each(values, width, accumulator)
         whole = total[..., 0]
         for lane in range(1, width):
             whole = (whole.float() + total[..., lane].float()).to(accumulator)
@@ -60,15 +56,21 @@ def threads(width: int) -> Sum:
     """Add as `width` threads do, each one after another, and then in a tree."""
 
     def add(values: Tensor) -> Tensor:
-        parts = torch.nn.functional.pad(values, (0, -values.shape[-1] % width)).view(*values.shape[:-1], -1, width)
-        total = torch.zeros_like(parts[..., 0, :])
-        for step in range(parts.shape[-2]):
-            total = total + parts[..., step, :]
+        total = by_each(values, width, torch.float32)
         while total.shape[-1] > 1:
             total = total[..., ::2] + total[..., 1::2]
         return total
 
     return add
+
+
+def by_each(values: Tensor, width: int, accumulator: torch.dtype) -> Tensor:
+    """What each of `width` lanes has that add every `width`-th element one after another: [..., width]."""
+    parts = torch.nn.functional.pad(values, (0, -values.shape[-1] % width)).view(*values.shape[:-1], -1, width)
+    total = torch.zeros_like(parts[..., 0, :], dtype=accumulator)
+    for step in range(parts.shape[-2]):
+        total = (total.float() + parts[..., step, :]).to(accumulator)
+    return total
 
 
 def split(partial: torch.dtype, parts: int) -> Sum:

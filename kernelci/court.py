@@ -9,7 +9,7 @@ from msgspec import Struct
 from kernelci import backends
 from kernelci.basing import Base
 from kernelci.catalog import Catalog
-from kernelci.compiling.builder import Builder, intercepts
+from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.reference import Reference, ReferenceFailed
@@ -99,7 +99,8 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
 
 def load_limit_s(config: Config, backend: str) -> float:
     """The deadline, s, for importing a kernel: where that builds it too, no shorter than that for compiling."""
-    return config.load_timeout_s if intercepts(backend) else max(config.load_timeout_s, config.compile_timeout_s)
+    builds = not backends.intercepts(backends.get(backend))
+    return max(config.load_timeout_s, config.compile_timeout_s) if builds else config.load_timeout_s
 
 
 def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:

@@ -14,7 +14,7 @@ from kernelci.errors import Verdict
 from kernelci.model import Finding, LostRow, Row, RungResult
 from kernelci.reasons import Outcome
 from kernelci.referee import KernelReferee
-from kernelci.reference import ReferenceFailed
+from kernelci.reference import Case, ReferenceFailed
 from kernelci.rungs.precheck import check_dependencies
 from kernelci.workbench.device import serves
 
@@ -84,7 +84,7 @@ def _cases(referee: KernelReferee, done: Rungs) -> tuple[LostRow, ...]:
     if before is None:
         return ()
     try:
-        base = [_admitted(before, case.id) for case in before.cases()]
+        base = [_admitted(before, case) for case in before.cases()]
         head = [_now(case.id, done) for case in referee.cases()]
     except (Verdict, ReferenceFailed):  # precheck says so of head's; a base's that is broken measured nothing
         return ()
@@ -105,11 +105,10 @@ def _before(referee: KernelReferee) -> KernelReferee | None:
     return KernelReferee(referee.base.kernel, other, (), side="base")
 
 
-def _admitted(before: KernelReferee, case_id: str) -> Row:
+def _admitted(before: KernelReferee, case: Case) -> Row:
     """Base's row of a case: skipped where its own caps forbid it."""
-    case = next(case for case in before.cases() if case.id == case_id)
     refused = before.why_not(case)
-    return Row(Outcome.PASSED, case_id) if refused is None else _skipped(case_id, before.finding(refused))
+    return Row(Outcome.PASSED, case.id) if refused is None else _skipped(case.id, before.finding(refused))
 
 
 def _now(case_id: str, done: Rungs) -> Row:

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from kernelci import results
 from kernelci.config import Config
-from kernelci.hub.conclude import conclude, touched
+from kernelci.hub.conclude import conclude, meaning, touched
 from kernelci.hub.pull import File, Files
 from kernelci.publication import Publication
 from kernelci.reporters import Context, markdown
@@ -37,13 +37,7 @@ def page() -> str:
         run=4711,
         attempt=1,
         run_url="https://github.com/octo-org/kernels/actions/runs/4711",
-        conclusion=found.word,
-        rank=found.rank,
-        title=found.title,
-        who=found.who,
-        judge=change.judge,
-        added=change.added,
-        removed=change.removed,
+        **meaning(found, change),
     )
     return markdown.render(report, Context(publication=where))
 

@@ -157,6 +157,11 @@ def get(name: str) -> Backend:
     return cast("Backend", importlib.import_module(f"{__name__}.{name}"))
 
 
+def intercepts(backend: Backend) -> bool:
+    """Whether a backend's launches can be caught without a GPU."""
+    return bool(getattr(backend, "INTERCEPTS", True))
+
+
 def _identity(build: Build) -> tuple[str, str, bytes]:
     return (
         build.symbol,

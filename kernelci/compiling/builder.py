@@ -102,7 +102,7 @@ class Builder:
         self, kernel: Kernel, reference: Reference, target: str, all_configs: bool, side: str = "head"
     ) -> "Future[Compilation]":
         """Compile a kernel for a target in the background. Raises ReferenceFailed."""
-        if not intercepts(kernel.backend):
+        if not backends.intercepts(backends.get(kernel.backend)):
             found: Future[Compilation] = Future()
             found.set_result(Compilation(target, verdict=Raised("built-by-torch", BUILT_BY_TORCH)))
             return found
@@ -223,11 +223,6 @@ class Builder:
         for zygote in self._zygotes.values():
             zygote.close()
         self._pool.shutdown(wait=True)
-
-
-def intercepts(backend: str) -> bool:
-    """Whether a backend's launches can be caught without a GPU."""
-    return bool(getattr(backends.get(backend), "INTERCEPTS", True))
 
 
 def representative(cases: Iterable[Case]) -> tuple[Case, ...]:

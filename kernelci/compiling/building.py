@@ -9,7 +9,7 @@ from types import ModuleType
 import msgspec
 import torch
 
-from kernelci.backends import Backend, Build, Builds, CompileFailed, TooMuchShared
+from kernelci.backends import Backend, Build, Builds, CompileFailed, TooMuchShared, intercepts
 from kernelci.gpus import Gpu
 from kernelci.workbench import standin
 
@@ -52,7 +52,7 @@ def build(
         TooMuchShared: no configuration fits.
         NeedsData: host code asks for a tensor's values (`kernelci.workbench.standin`).
     """
-    if not getattr(backend, "INTERCEPTS", True):
+    if not intercepts(backend):
         return BuildResult(())  # to be imported is all that it needs
     own = getattr(module, "compile", None)
     _forget(module)

@@ -4,7 +4,7 @@ A required check counts `neutral` and `skipped` as passed, so these are given on
 What the change touches comes from GitHub's own list of files, never from the report.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -104,6 +104,14 @@ def conclude(report: Report, change: Touched, attempt: int = 1, prefix: str = ""
         )
         return Conclusion("success", text, "A reviewer: decide whether what is slower may be so; it blocks nothing.")
     return Conclusion("success", digest.verdict(report).sentence, "Nobody: a reviewer can merge.")
+
+
+def meaning(found: Conclusion, change: Touched) -> dict[str, Any]:
+    """The fields of a Publication that say what was concluded of a change."""
+    return {
+        "conclusion": found.word, "rank": found.rank, "title": found.title, "who": found.who,
+        "judge": change.judge, "added": change.added, "removed": change.removed,
+    }  # fmt: skip
 
 
 def _judge_changed(report: Report, change: Touched) -> Conclusion:

@@ -13,7 +13,7 @@ from kernelci import inert
 from kernelci.errors import ArtifactMissing, EventError, KernelciError, ReportError, Superseded, TokenError
 from kernelci.hub import REPORT, allowance, artifact, base, checks, event, pull, sticky
 from kernelci.hub.client import Client, Patience, connect
-from kernelci.hub.conclude import Conclusion, Touched, conclude, touched, without_report
+from kernelci.hub.conclude import Conclusion, Touched, conclude, meaning, touched, without_report
 from kernelci.model import Report
 from kernelci.publication import Link, Publication
 from kernelci.reporters import Context, markdown
@@ -154,12 +154,6 @@ def _publication(scene: Scene, change: Touched, found: Conclusion, listed: dict[
         run=run.id,
         attempt=run.run_attempt,
         run_url=run.html_url,
-        conclusion=found.word,
-        rank=found.rank,
-        title=found.title,
-        who=found.who,
-        judge=change.judge,
-        added=change.added,
-        removed=change.removed,
         links=tuple(links),
+        **meaning(found, change),
     )

@@ -83,11 +83,5 @@ def _publication(repository: Repository, report: Report, change: Touched, found:
         run=0,
         attempt=1,
         run_url="",
-        conclusion=found.word,
-        rank=found.rank,
-        title=found.title,
-        who=found.who,
-        judge=change.judge,
-        added=change.added,
-        removed=change.removed,
+        **conclude.meaning(found, change),
     )

@@ -1,7 +1,6 @@
 """The far side of `run --on`: takes the project into its own folder, climbs, sends the report back, leaves nothing."""
 
 import contextlib
-import ctypes
 import errno
 import os
 import select
@@ -22,18 +21,19 @@ from kernelci.errors import KernelciError, RunnerBroken
 from kernelci.hub import limits, unpack
 from kernelci.remote import GREETING, PROTOCOL, SILENCE_S, packing, wire
 from kernelci.remote.wire import Answer, Request
+from kernelci.workbench import namespaces
 
 # Options that say where things lie or how this machine is used, not what is judged.
 OWN = frozenset({"out", "cache", "jobs", "lanes", "ssh", "on_command"})
 END_S = 5.0
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 def serve(source: IO[bytes], target: IO[bytes]) -> int:
     """Answer one request; the exit code is this program's, the run's stands in the answer."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # whatever a run leaves behind comes to us
+    with contextlib.suppress(OSError):
+        namespaces.adopt_orphans()  # whatever a run leaves behind comes to us
     target.write(GREETING + f"{PROTOCOL} {kernelci.__version__}\n".encode())
     target.flush()
     line = source.readline(wire.LINE_BYTES)

@@ -70,10 +70,15 @@ def _footprint(referee: Referee) -> Footprint | None:
 def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
     try:
         row = _measured(referee, one, calibration, inherited)
-        said = OTHER_HOST if any("base" in block.windows for block in one.blocks) else IDENTICAL
+        said = OTHER_HOST if _is_compared(one) else IDENTICAL
         return replace(row, verdict=Answer.SAME, notes=(*row.notes, said)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
+
+
+def _is_compared(one: Measured) -> bool:
+    """Whether base was timed beside head."""
+    return any("base" in block.windows for block in one.blocks)
 
 
 def _with_baselines(
@@ -102,7 +107,7 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
     if one.account is not None:
         metrics += ledger.metrics(one.account)
         notes += [*one.account.notes, *audit.told(one.account)]
-    if any("base" in block.windows for block in one.blocks):
+    if _is_compared(one):
         base = _time_of_base(one, calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
@@ -111,7 +116,7 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
             found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
             metrics += [*found.metrics(kind, alone=inherited), *found.metrics_again(one.again, kind)]
     if one.base_fault is not None:
-        what = "no comparison" if not any("base" in block.windows for block in one.blocks) else "measured once again"
+        what = "measured once again" if _is_compared(one) else "no comparison"
         notes.append(f"{what}: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
     dropped = sum(bool(block.dropped) for block in one.blocks)
     if dropped:

@@ -19,7 +19,7 @@ from kernelci.workbench.sandbox import PRIVATE, PRIVATE_BYTES, SHM_BYTES
 # From the kernel's headers: sched.h, mount.h, prctl.h, capability.h.
 _NEW = 0x00020000 | 0x10000000 | 0x20000000 | 0x08000000 | 0x40000000 | 0x04000000  # ns, user, pid, ipc, net, uts
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 
 POLL_S = 0.1
@@ -33,6 +33,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def undumpable() -> None:
     """Let no process of the same user read this one's memory (prctl(2), PR_SET_DUMPABLE)."""
     check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Let what ended processes below us leave come to us, and not to init: we are a "subreaper". Raises OSError."""
+    check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def enter(memory_bytes: int) -> None:

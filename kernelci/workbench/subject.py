@@ -4,7 +4,7 @@ import torch
 
 from kernelci.errors import Verdict
 from kernelci.reference import TensorSpec
-from kernelci.workbench.arena import Arena, Plan
+from kernelci.workbench.arena import Arena, Plan, dtype_of
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.location import locate
 from kernelci.workbench.poison import bits, poisoned
@@ -40,6 +40,14 @@ class Subject:
     def poison(self, device: str) -> Poison:
         """New poison for every output that has memory of its own."""
         return {name: poisoned(spec, device) for name, spec in self.outputs.items() if not spec.alias}
+
+    def zeros(self, device: str) -> Poison:
+        """Zeros in place of poison, for calls whose outputs nobody judges by it."""
+        return {
+            name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=device)
+            for name, spec in self.outputs.items()
+            if not spec.alias
+        }
 
     def message(self, plan: Plan) -> Call:
         """The call on a slot."""

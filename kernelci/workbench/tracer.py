@@ -13,7 +13,7 @@ from kernelci.tracing import records, regions
 from kernelci.tracing.prelude import TraceAt
 from kernelci.tracing.records import Buffer, Layout
 from kernelci.tracing.regions import Trace
-from kernelci.workbench.arena import ALIGNMENT_BYTES, Arena, dtype_of
+from kernelci.workbench.arena import ALIGNMENT_BYTES, Arena
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.session import Session
 from kernelci.workbench.subject import Subject
@@ -56,12 +56,7 @@ def trace(
 def _called(session: Session, subject: Subject, at: TraceAt, layout: Layout) -> Buffer:
     """One call on an empty buffer, and what it left there."""
     arena, plan = session.arena, subject.plan(0)
-    zeros = {
-        name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=arena.device)
-        for name, spec in subject.outputs.items()
-        if not spec.alias
-    }
-    subject.fill(arena.raw(plan.base, plan.end), plan, zeros)
+    subject.fill(arena.raw(plan.base, plan.end), plan, subject.zeros(arena.device))
     buffer = arena.raw(at.offset, at.offset + layout.size)
     buffer.zero_()
     header = layout.header()

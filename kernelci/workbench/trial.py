@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from kernelci.errors import Verdict
 from kernelci.reference import LAYOUTS, Case, TensorSpec
-from kernelci.workbench.arena import dtype_of
 from kernelci.workbench.batch import Called, Places, call, call_unguarded, follow_unguarded
 from kernelci.workbench.drawn import VARIED, Drawn, split
 from kernelci.workbench.location import locate
@@ -219,20 +218,14 @@ def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.
 
 def plainly(session: Session, drawn: Drawn) -> dict[str, torch.Tensor]:
     """The outputs of one call on zeroed outputs, whose surroundings nobody looks at. Raises Verdict."""
-    return call_unguarded(session, Subject(drawn), _zeros(session, drawn))
+    subject = Subject(drawn)
+    return call_unguarded(session, subject, subject.zeros(session.arena.device))
 
 
 def follow(session: Session, drawn: Drawn, calls: int) -> Followed:
     """What host and GPU did in so many calls, after one that compiles and tunes: a claim. Raises Verdict."""
-    return follow_unguarded(session, Subject(drawn), _zeros(session, drawn), calls)
-
-
-def _zeros(session: Session, drawn: Drawn) -> Poison:
-    return {
-        name: torch.zeros(spec.shape, dtype=dtype_of(spec.dtype), device=session.arena.device)
-        for name, spec in drawn.outputs.items()
-        if not spec.alias
-    }
+    subject = Subject(drawn)
+    return follow_unguarded(session, subject, subject.zeros(session.arena.device), calls)
 
 
 def digest(values: torch.Tensor) -> torch.Tensor:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from kernelci.workbench import landlock, namespaces, seccomp
 from kernelci.workbench.namespaces import FILE_BYTES, POLL_S, PROCESSES
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _CAPABILITIES = 64
 # What CUDA, Python and compilers ask the kernel; of other processes no more than their numbers.
 _PROC = ("self", "cpuinfo", "meminfo", "stat", "version", "filesystems", "devices", "modules", "driver", "sys/vm")
@@ -51,7 +51,7 @@ def enter(text: str, memory_bytes: int) -> None:
     own = Path(tempfile.mkdtemp(prefix="own-", dir=rules.private))
     if rules.user >= 0:
         os.chown(own, rules.user, rules.user)
-    namespaces.check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+    namespaces.adopt_orphans()
     namespaces.check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0), "prctl")
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
     candidate = os.fork()
