@@ -3,6 +3,12 @@
 // Two kernels: rmsnorm_held keeps h in registers (each byte moves once); rmsnorm_streamed, for rows too long for that,
 // computes h twice. No headers: NVRTC then needs no include path and compiles in a fraction of the time.
 
+#ifndef KERNELCI_TRACE  // marks for kernelci's trace, which brings its own
+#define KERNELCI_TRACE_KERNEL() static_cast<void>(0)
+#define KERNELCI_BEGIN(region) static_cast<void>(0)
+#define KERNELCI_END(region) static_cast<void>(0)
+#endif
+
 // ---- element types: 16-bit ones as raw bits, converted by PTX ----
 struct Float32 { float bits; };
 struct Float16 { unsigned short bits; };
@@ -73,6 +79,7 @@ rmsnorm_held(const T* x, const T* residual, const T* weight, T* y, T* residual_o
     using Vector = Pack<T, WIDTH>;
     const long long row = blockIdx.x * (long long)blockDim.y + threadIdx.y;
     if (row >= rows) return;  // whole warps: a block of several rows has a warp for each
+    KERNELCI_TRACE_KERNEL();
     const Vector* source = reinterpret_cast<const Vector*>(x + row * cols);
     const Vector* addend = reinterpret_cast<const Vector*>(residual + row * cols);
     const Vector* scale = reinterpret_cast<const Vector*>(weight);
@@ -81,6 +88,7 @@ rmsnorm_held(const T* x, const T* residual, const T* weight, T* y, T* residual_o
     const int packs = int(cols) / WIDTH;
 
     Vector raw[COUNT], other[COUNT];
+    KERNELCI_BEGIN(load);
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const int at = i * THREADS + threadIdx.x;
@@ -104,7 +112,11 @@ rmsnorm_held(const T* x, const T* residual, const T* weight, T* y, T* residual_o
             other[i] = scale[at];  // before the barrier, so that its latency is hidden
         }
     }
+    KERNELCI_END(load);  // the stores of h have waited for all of x and residual
+    KERNELCI_BEGIN(compute);
     const float inverse = inverse_rms(sum_row<THREADS>(squares), cols, eps);
+    KERNELCI_END(compute);
+    KERNELCI_BEGIN(epilogue);
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const int at = i * THREADS + threadIdx.x;
@@ -115,6 +127,7 @@ rmsnorm_held(const T* x, const T* residual, const T* weight, T* y, T* residual_o
             store_last(target + at, raw[i]);
         }
     }
+    KERNELCI_END(epilogue);
 }
 
 // ---- h computed twice by a block ----
@@ -131,7 +144,9 @@ rmsnorm_streamed(const T* x, const T* residual, const T* weight, T* y, T* residu
     Vector* sum_target = reinterpret_cast<Vector*>(residual_out + row * cols);
     const long long packs = cols / WIDTH;
 
+    KERNELCI_TRACE_KERNEL();
     float squares = 0;
+    KERNELCI_BEGIN(load);  // around the loop: marks in it would keep two turns of it from overlapping
 #pragma unroll 2
     for (long long at = threadIdx.x; at < packs; at += THREADS) {
         Vector raw = source[at];
@@ -144,7 +159,11 @@ rmsnorm_streamed(const T* x, const T* residual, const T* weight, T* y, T* residu
         }
         store_last(sum_target + at, raw);
     }
+    KERNELCI_END(load);
+    KERNELCI_BEGIN(compute);
     const float inverse = inverse_rms(sum_row<THREADS>(squares), cols, eps);
+    KERNELCI_END(compute);
+    KERNELCI_BEGIN(epilogue);
 #pragma unroll 2
     for (long long at = threadIdx.x; at < packs; at += THREADS) {
         Vector raw = load_last(source + at);
@@ -156,4 +175,5 @@ rmsnorm_streamed(const T* x, const T* residual, const T* weight, T* y, T* residu
         }
         store_last(target + at, raw);
     }
+    KERNELCI_END(epilogue);
 }

@@ -5,6 +5,7 @@
 # backend = "cuda"
 # entry = "rmsnorm"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Residual add and RMS norm in CUDA C++ (NVRTC): h = x + residual stays in registers, so that each byte moves once.
 

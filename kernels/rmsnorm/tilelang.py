@@ -5,6 +5,7 @@
 # backend = "tilelang"
 # entry = "rmsnorm"
 # targets = ["sm_80", "sm_90a", "sm_100a"]
+# regions = ["load", "compute", "epilogue"]
 # ///
 """Residual add and RMSNorm in one pass in TileLang: h = x + residual, y = h / sqrt(mean(h**2) + eps) * weight.
 
@@ -13,6 +14,7 @@ can prove that vectors are aligned, although both sizes are dynamic. A row that 
 rows are read twice, since y needs the sum before its rounding. Odd sizes and pointers have width 1.
 """
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -28,6 +30,14 @@ PER_THREAD = 16  # elements of a long block that each thread holds: h and both i
 LANES = 1024  # groups that a program loads at a time from a long row
 ROW_THREADS = 512
 VECTOR_BYTES = 16
+TRACED = "KERNELCI_TRACE" in os.environ  # a build for kernelci's trace, which gives the marks their meaning
+
+
+@T.macro
+def mark(name: str) -> None:
+    """Tell the trace where a region begins or ends; nothing in any other build."""
+    if TRACED:
+        T.evaluate(T.call_extern("handle", f"KERNELCI_{name}"))
 
 
 def _quotient(h: Any, root: Any, dtype: str) -> Any:
@@ -59,6 +69,7 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
             squares = T.alloc_fragment((height, lanes, width), "float32")
             partial = T.alloc_fragment((height, lanes), "float32")
             root = T.alloc_fragment((height,), "float32")
+            mark("BEGIN_load")
             for r, g, w in T.Parallel(height, lanes, width):
                 inside = (program * height + r < rows) & (g < groups)
                 left[r, g, w] = T.if_then_else(inside, x[program * height + r, g, w], T.cast(0, dtype))
@@ -69,19 +80,26 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
                 gain[r, g, w] = T.if_then_else(g < groups, weight[g, w], T.cast(0, dtype))
             for r, g, w in T.Parallel(height, lanes, width):
                 h[r, g, w] = T.cast(left[r, g, w], "float32") + T.cast(right[r, g, w], "float32")
+            mark("END_load")
+            mark("BEGIN_epilogue")
             for r, g, w in T.Parallel(height, lanes, width):
                 if (program * height + r < rows) & (g < groups):
                     residual_out[program * height + r, g, w] = T.cast(h[r, g, w], dtype)
+            mark("END_epilogue")
+            mark("BEGIN_compute")
             for r, g, w in T.Parallel(height, lanes, width):
                 squares[r, g, w] = h[r, g, w] * h[r, g, w]
             T.reduce_sum(squares, partial, dim=2)
             T.reduce_sum(partial, root, dim=1)
             for r in T.Parallel(height):
                 root[r] = T.sqrt(root[r] / T.cast(groups * width, "float32") + eps)
+            mark("END_compute")
+            mark("BEGIN_epilogue")
             for r, g, w in T.Parallel(height, lanes, width):
                 if (program * height + r < rows) & (g < groups):
                     normal = _quotient(h[r, g, w], root[r], dtype)
                     y[program * height + r, g, w] = T.cast(normal * T.cast(gain[r, g, w], "float32"), dtype)
+            mark("END_epilogue")
 
     return rmsnorm_tile
 
@@ -110,6 +128,7 @@ def row_program(dtype: str, width: int) -> Any:
             T.fill(squares, 0.0)
             for step in T.serial(T.ceildiv(groups, LANES)):
                 first = step * LANES
+                mark("BEGIN_load")
                 for g, w in T.Parallel(LANES, width):
                     left[g, w] = T.if_then_else(first + g < groups, x[row, first + g, w], T.cast(0, dtype))
                 for g, w in T.Parallel(LANES, width):
@@ -117,12 +136,18 @@ def row_program(dtype: str, width: int) -> Any:
                 for g, w in T.Parallel(LANES, width):
                     h[g, w] = T.cast(left[g, w], "float32") + T.cast(right[g, w], "float32")
                     squares[g, w] = squares[g, w] + h[g, w] * h[g, w]
+                mark("END_load")
+                mark("BEGIN_epilogue")
                 for g, w in T.Parallel(LANES, width):
                     if first + g < groups:
                         residual_out[row, first + g, w] = T.cast(h[g, w], dtype)
+                mark("END_epilogue")
+            mark("BEGIN_compute")
             T.reduce_sum(squares, partial, dim=1)
             T.reduce_sum(partial, root, dim=0)
             root[0] = T.sqrt(root[0] / T.cast(groups * width, "float32") + eps)
+            mark("END_compute")
+            mark("BEGIN_epilogue")
             for step in T.serial(T.ceildiv(groups, LANES)):
                 # Backwards: what the first pass read last is still in a cache.
                 first = (T.ceildiv(groups, LANES) - 1 - step) * LANES
@@ -131,6 +156,7 @@ def row_program(dtype: str, width: int) -> Any:
                         again = T.cast(x[row, first + g, w], "float32") + T.cast(residual[row, first + g, w], "float32")
                         gain = T.cast(weight[first + g, w], "float32")
                         y[row, first + g, w] = T.cast(_quotient(again, root[0], dtype) * gain, dtype)
+            mark("END_epilogue")
 
     return rmsnorm_row
 

@@ -1,4 +1,4 @@
-"""Traces for real: every kernel of softmax and matmul leaves a file that viewers open, and times that add up."""
+"""Traces for real: every kernel of softmax, matmul and rmsnorm leaves a file that viewers open, and times that add up."""
 
 import json
 from collections import defaultdict
@@ -13,7 +13,7 @@ from kernelci.reasons import Outcome
 from kernelci.tracing.validating import faults
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = [f"{name}/{dsl}" for name in ("softmax", "matmul") for dsl in ("cuda", "tilelang", "triton", "cutedsl")]
+KERNELS = [f"{name}/{dsl}" for name in ("softmax", "matmul", "rmsnorm") for dsl in ("cuda", "tilelang", "triton", "cutedsl")]
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 

@@ -17,6 +17,7 @@ _MARK = re.compile(r"^ *KERNELCI_\w+\(\w*\);.*\n", re.MULTILINE)
 _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+([^;]*;)")
 CLOCK, TIMER, STORE = "CS2R[.0-9]* R[0-9]+, SR_CLOCKLO", "SR_GLOBALTIMERLO", r"STG\.E\.128"
 SOFTMAX = {"rows": 512, "cols": 4096, "dtype": "bfloat16"}
+RMSNORM = {"rows": 512, "cols": 4096, "dtype": "bfloat16"}
 MATMUL = {"m": 64, "n": 4096, "k": 4096, "dtype": "bfloat16"}
 LAYOUT = """
 using namespace kernelci_trace;
@@ -77,6 +78,10 @@ def cuda(build_all: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "matmul, unmarked": job(unmarked(folder, "matmul"), "matmul", "sm_90a", MATMUL, False),
         "matmul, off": job(kernels / "matmul/cuda.py", "matmul", "sm_90a", MATMUL, False),
         "matmul, on": job(kernels / "matmul/cuda.py", "matmul", "sm_90a", MATMUL, True),
+        "rmsnorm, unmarked": job(unmarked(folder, "rmsnorm"), "rmsnorm", "sm_90a", RMSNORM, False),
+        "rmsnorm, off": job(kernels / "rmsnorm/cuda.py", "rmsnorm", "sm_90a", RMSNORM, False),
+        "rmsnorm, on": job(kernels / "rmsnorm/cuda.py", "rmsnorm", "sm_90a", RMSNORM, True),
+        "rmsnorm of long rows, on": job(kernels / "rmsnorm/cuda.py", "rmsnorm", "sm_80", streamed, True),
         "unknown region": job(broken, "f", "sm_90a", {}, False) | {"regions": ["load"]},
         "layout": job(layout, "f", "sm_90a", {}, False) | {"regions": ["load"]},
     }
@@ -103,14 +108,21 @@ def compile(case, target):
 """
 
 
-@pytest.mark.parametrize("reference", ["softmax", "matmul"])
+@pytest.mark.parametrize("reference", ["softmax", "matmul", "rmsnorm"])
 def test_tracing_that_is_off_costs_nothing(cuda: Any, reference: str) -> None:
     assert instructions(cuda[f"{reference}, unmarked"]) == instructions(cuda[f"{reference}, off"])
 
 
 @pytest.mark.parametrize(
     ("name", "marks"),
-    [("softmax, on", 6), ("softmax, on, sm_80", 6), ("softmax of long rows, on", 8), ("matmul, on", 8)],
+    [
+        ("softmax, on", 6),
+        ("softmax, on, sm_80", 6),
+        ("softmax of long rows, on", 8),
+        ("matmul, on", 8),
+        ("rmsnorm, on", 6),
+        ("rmsnorm of long rows, on", 6),
+    ],
 )
 def test_tracing_that_is_on_reads_clocks_and_stores_records(cuda: Any, name: str, marks: int) -> None:
     code = instructions(cuda[name])

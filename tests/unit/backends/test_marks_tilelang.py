@@ -15,6 +15,7 @@ from kernelci.card import parse
 ROOT = Path(__file__).parents[3]
 _MARK = re.compile(r"^ *mark\(\".*\n", re.MULTILINE)
 _HELPER = re.compile(r"^TRACED = .*?KERNELCI_\{name\}\"\)\)\n", re.DOTALL | re.MULTILINE)
+MARKED = ("softmax", "matmul", "rmsnorm")
 CLOCK, TIMER, STORE = "SR_CLOCKLO", "SR_GLOBALTIMERLO", r"STG\.E\.128"
 # The programs of both files, as TIR; all that follows in TileLang is made of that.
 CHILD = """
@@ -49,15 +50,15 @@ def unmarked(folder: Path, reference: str) -> Path:
 
 
 def test_without_a_trace_the_program_has_no_marks(tmp_path: Path) -> None:
-    files = [ROOT / "kernels/softmax/tilelang.py", ROOT / "kernels/matmul/tilelang.py"]
-    files += [unmarked(tmp_path, "softmax"), unmarked(tmp_path, "matmul")]
+    files = [ROOT / f"kernels/{name}/tilelang.py" for name in MARKED]
+    files += [unmarked(tmp_path, name) for name in MARKED]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", CHILD, str(tmp_path), *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path)
     assert "ANSWERS" in done.stdout, done.stderr[-3000:]
     scripts = json.loads(done.stdout.split("ANSWERS", 1)[1])
-    assert 8 == len(scripts)
-    assert scripts[4:] == scripts[:4]
+    assert 12 == len(scripts)
+    assert scripts[6:] == scripts[:6]
     assert [] == [script for script in scripts if "KERNELCI" in script or len(script) < 500]
 
 
@@ -65,6 +66,7 @@ def test_without_a_trace_the_program_has_no_marks(tmp_path: Path) -> None:
 def traced(build_all: Any) -> dict[str, Any]:
     cases = {
         ("softmax", "sm_80"): {"rows": 512, "cols": 4096, "dtype": "bfloat16"},
+        ("rmsnorm", "sm_90a"): {"rows": 512, "cols": 4096, "dtype": "bfloat16"},
         ("matmul", "sm_90a"): {"m": 64, "n": 4096, "k": 4096, "dtype": "bfloat16"},
     }
     jobs = []
@@ -77,7 +79,7 @@ def traced(build_all: Any) -> dict[str, Any]:
     return {f"{name} {target}": answer for (name, target), answer in zip(cases, answers, strict=True)}
 
 
-@pytest.mark.parametrize(("name", "marks"), [("softmax sm_80", 6), ("matmul sm_90a", 8)])
+@pytest.mark.parametrize(("name", "marks"), [("softmax sm_80", 6), ("rmsnorm sm_90a", 8), ("matmul sm_90a", 8)])
 def test_a_trace_build_reads_clocks_and_stores_records(traced: Any, name: str, marks: int) -> None:
     assert "" == traced[name]["error"], traced[name]["message"]
     (build,) = traced[name]["builds"]
