@@ -16,6 +16,7 @@ from kernelci.reference import Reference, ReferenceFailed
 from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import nvml, sandbox
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.audit import Recording
 from kernelci.workbench.baselines import Kept
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.device import Device
@@ -46,8 +47,8 @@ class Court(Struct):
     calibration: Calibration | None = None
     baselines: Kept = {}
     state: nvml.Device | None = None
-    no_ledger: str | None = None
-    """Why this GPU's host gives no ledger; empty: it does; None: not asked yet."""
+    recording: Recording | None = None
+    """What a ledger costs on this GPU's host; None: not asked yet."""
 
     def state_of_gpu(self) -> nvml.Device:
         """What tells the state of this court's GPU; without one it tells nothing."""

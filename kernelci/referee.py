@@ -26,7 +26,7 @@ from kernelci.reference import load as load_reference
 from kernelci.tracing.regions import Trace
 from kernelci.workbench import baselines, hidden, nvml, oracle, profiler, sanitizer
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, missing_here
+from kernelci.workbench.audit import Auditor, recording
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import VARIED, Drawn, plan, planned
 from kernelci.workbench.protocol import Followed, Source, TensorPlace
@@ -333,10 +333,10 @@ class KernelReferee:
     def auditor(self) -> Auditor:
         """What audits this kernel's cases. Raises Verdict."""
         court, target = self.court, self.device.target
-        if court.no_ledger is None:
-            court.no_ledger = missing_here(self.device.torch_name, partial(self._trusted, audit=True))
+        if court.recording is None:
+            court.recording = recording(self.device.torch_name, partial(self._trusted, audit=True))
         symbols = self.compiled(target).symbols() if target in self.targets else frozenset[str]()
-        return Auditor(partial(self.open, audit=True), symbols, court.no_ledger)
+        return Auditor(partial(self.open, audit=True), symbols, court.recording)
 
     def calibration(self) -> Calibration:
         """What this GPU does today; measured when first asked for. Raises Verdict."""

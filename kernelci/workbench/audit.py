@@ -4,43 +4,70 @@ The recorder works beside the kernel, so it proves nothing by itself. But its re
 window around it, and that window with those in which nobody recorded: who works otherwise while being watched is seen.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 
+import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.units import duration, significant
 from kernelci.workbench.activity import MAX_RECORDS
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY
+from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, PROBE_FILL_BYTES
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Contestant, Course, Opener, Spent
 from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Account, Share, judge
 from kernelci.workbench.protocol import Ledger, Series, Source
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
+from kernelci.workbench.slots import stopwatch
 
 ATTEMPTS = 3  # a host that was busy for a moment must not make a measurement doubtful
-# What CUPTI adds to a launch: to the window, and to the launch's own record. Where calls are short, that varies.
-RECORDING_NS, STAMP_NS = GAP_NS, 500.0
+# What CUPTI adds to a launch's own record, and where calls are short, to the window and to the record: that varies.
+STAMP_NS = 500.0
 SHORT_NS = 20_000.0
-SHORT_RECORDING_NS, SHORT_STAMP_NS = 5_000.0, 1_500.0
+SHORT_LAUNCH_NS, SHORT_STAMP_NS = 5_000.0, 1_500.0
 FROM_HOST = 0.5  # of a call's time that may differ where launches come from the host, and ns a launch besides
 FROM_HOST_NS = 20_000.0
 SPREADS = 6.0  # standard deviations of a window's own cost
 NAMES = 4  # of kernels in a note
+PROBED_SIZES, PROBED_ROUNDS = (32, 64, 128, 256), 4
+LAUNCH_MARGIN = 1.5  # by which kernels with more arguments than the probe's may be dearer to record
+
+
+class Recording(Struct, frozen=True):
+    """What recording costs on this machine, ns: a window, its spread (one standard deviation), and each launch.
+
+    `missing`: why there is none; empty if there is.
+    """
+
+    missing: str = ""
+    window_ns: float = 0.0
+    spread_ns: float = 0.0
+    launch_ns: float = 0.0
+
+    def idle_ns(self, overhead: Overhead) -> float:
+        """What a recorded window may take beyond what any other window costs, its launches apart."""
+        return max(0.0, self.window_ns - overhead.ns) + SPREADS * self.spread_ns
+
+    @property
+    def gap_ns(self) -> float:
+        """What each launch may take beyond its work."""
+        return max(GAP_NS, LAUNCH_MARGIN * self.launch_ns)
 
 
 class Auditor(Struct, frozen=True):
-    """How candidates start that record, which symbols the compile rung built for this GPU (none: unknown), and why this
-    machine gives no ledger, if it doesn't."""
+    """How candidates start that record, which symbols the compile rung built for this GPU (none: unknown), and what
+    recording costs here."""
 
     opened: Opener
     symbols: frozenset[str]
-    missing: str
+    recording: Recording
 
 
 class Timed(Struct):
@@ -51,8 +78,8 @@ class Timed(Struct):
     times: Sequence[float]
 
 
-def missing_here(device: str, opened: Callable[[Arena, Source, str], Session]) -> str:
-    """Why there is no ledger on this machine, asked with a kernel of our own; empty if there is one."""
+def recording(device: str, opened: Callable[[Arena, Source, str], Session]) -> Recording:
+    """Whether there is a ledger on this machine and what it costs, asked with a kernel of our own."""
     arena = Arena(device, 2**16)
     session = opened(arena, PROBE, PROBE_ENTRY)
     try:
@@ -60,21 +87,41 @@ def missing_here(device: str, opened: Callable[[Arena, Source, str], Session]) -
         session.ledger()
         session.go(0)
         found = session.ledger()
+        missing = found.missing or ("" if found.activities else "CUPTI records nothing in a graph")
+        return Recording(missing) if missing else _cost(session, device)
     except Verdict as verdict:  # CUPTI's own fault, since nobody else's code is there
-        return f"{verdict.reason}: {verdict.message}"
+        return Recording(f"{verdict.reason}: {verdict.message}")
     finally:
         session.close()
         arena.close()
-    return found.missing or ("" if found.activities else "CUPTI records nothing in a graph")
+
+
+def _cost(session: Session, device: str) -> Recording:
+    """A line through what recorded windows of the probe take beside their work."""
+    for size in PROBED_SIZES:
+        session.prepare(Series(size, PROBE_CALL, (0,) * size, 0, usual_mode(device)))
+    order = [size for size in PROBED_SIZES for _ in range(PROBED_ROUNDS)]
+    random.shuffle(order)
+    filling = torch.empty(PROBE_FILL_BYTES, dtype=torch.uint8, device=device)
+    idle = []
+    for size in order:
+        stop = stopwatch(device)
+        filling.random_(0, 255)
+        stop()
+        session.ledger()
+        wall_ns, *_ = session.go(size)
+        idle.append(wall_ns - session.ledger().busy_ns)
+    line = stats.line(order, idle)
+    return Recording("", max(line.intercept, 0.0), line.residual, max(line.slope, 0.0))
 
 
 def run(auditor: Auditor, arena: Arena, cases: Sequence[Timed], overhead: Overhead) -> list[Account]:
     """The accounts of all cases, by one fresh process; empty where this machine gives no ledger."""
-    if auditor.missing or not cases:
+    if auditor.recording.missing or not cases:
         return []
     session = auditor.opened(arena)
     try:
-        return [_account(session, one, auditor.symbols, overhead) for one in cases]
+        return [_account(session, one, auditor, overhead) for one in cases]
     finally:
         session.close()
 
@@ -100,10 +147,10 @@ def _named(share: Share) -> str:
     return f"{significant(100 * share.share, 2)} % {share.name} ({owner})"
 
 
-def _account(session: Session, one: Timed, symbols: Iterable[str], overhead: Overhead) -> Account:
+def _account(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) -> Account:
     """The account of one case. What goes wrong only here is a finding too."""
     try:
-        return audit(session, one, symbols, overhead)
+        return audit(session, one, auditor, overhead)
     except Verdict as verdict:
         if verdict.reason == "wrong-while-timed":
             return Account(findings=(Finding(verdict.reason, f"while it was audited: {verdict.message}"),))
@@ -111,23 +158,22 @@ def _account(session: Session, one: Timed, symbols: Iterable[str], overhead: Ove
         return Account(findings=(Finding("audit-differs", text),))
 
 
-def audit(session: Session, one: Timed, symbols: Iterable[str], overhead: Overhead) -> Account:
+def audit(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) -> Account:
     """Audit a case; a doubtful window is repeated. Raises Verdict for what goes wrong in the candidate."""
-    symbols = tuple(symbols)
+    symbols, cost = auditor.symbols, auditor.recording
     session.forget()
     _, alone = _recorded(session, _ready(session, one, 1))
     if alone.missing:
         return judge(alone, alone, 1, 0.0, symbols, expected=True)
     launches = max(1, sum(line.count for line in alone.activities))
     course = _ready(session, one, max(1, min(one.course.calls["full"], MAX_RECORDS // 2 // launches)))
-    gap = GAP_NS if course.mode == "graph" else float("inf")
+    gap, idle = (cost.gap_ns, cost.idle_ns(overhead)) if course.mode == "graph" else (float("inf"), 0.0)
     account = Account()
     for _ in range(ATTEMPTS):
         window, many = _recorded(session, course)
-        account = judge(
-            alone, many, window.calls, overhead.wall(window) * window.calls, symbols, gap_ns=gap, expected=True
-        )
-        text = difference(window, many, one, overhead)
+        waited = overhead.wall(window) * window.calls
+        account = judge(alone, many, window.calls, waited, symbols, gap_ns=gap, idle_ns=idle, expected=True)
+        text = difference(window, many, one, overhead, cost)
         if text:
             account = replace(account, findings=(*account.findings, Finding("audit-differs", text)))
         if not any(faults(account, Outcome.INVALID)):
@@ -152,20 +198,21 @@ def _recorded(session: Session, course: Course) -> tuple[Window, Ledger]:
     return window, session.ledger()
 
 
-def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead) -> str:
+def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead, cost: Recording) -> str:
     """What is wrong with the time of a recorded window, or with the work in it, beside the other times; or nothing."""
     if not one.times:
         return ""
     shortest, longest = min(one.times), max(one.times)
     launches = sum(line.count for line in many.activities) / window.calls
     short = longest < SHORT_NS * max(1.0, launches)
-    share, recording, stamp = AGREEMENT, RECORDING_NS, STAMP_NS
+    share, launch, stamp, idle = AGREEMENT, cost.gap_ns, STAMP_NS, cost.idle_ns(overhead) / window.calls
     if one.course.mode == "eager":
-        share, recording = FROM_HOST, FROM_HOST_NS
+        share, launch, idle = FROM_HOST, FROM_HOST_NS, 0.0
     elif short:
-        recording, stamp = SHORT_RECORDING_NS, SHORT_STAMP_NS
+        launch, stamp = max(launch, SHORT_LAUNCH_NS), SHORT_STAMP_NS
     each, busy, room = overhead.wall(window), many.busy_ns / window.calls, SPREADS * overhead.spread / window.calls
-    least, most = (1 - share) * shortest - room - launches * stamp, (1 + share) * longest + room + launches * recording
+    least = (1 - share) * shortest - room - launches * stamp
+    most = (1 + share) * longest + room + launches * launch + idle
     if not least <= each <= most:
         return f"{_time(each)} a call while it is recorded, {_time(longest)} otherwise"
     if busy > (1 + AGREEMENT) * longest + room + launches * stamp:

@@ -15,7 +15,7 @@ from kernelci.reference import Reference
 from kernelci.workbench import audit
 from kernelci.workbench.activity import Activity
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, Timed, difference, faults, missing_here, told
+from kernelci.workbench.audit import Auditor, Recording, Timed, difference, faults, recording, told
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Course
 from kernelci.workbench.ledger import OWN, Account, Share
@@ -25,6 +25,7 @@ from kernelci.workbench.slots import Bank
 
 CALLS = 100
 CLOCK = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, spread=500.0)
+COST = Recording("", CLOCK.ns)
 MakeSession = Callable[..., Session]
 
 
@@ -43,7 +44,7 @@ def _ledger(busy_ns: float, launches: int = 1) -> Ledger:
 
 
 def _difference(ns: float, recorded: float, busy: float | None = None, mode: str = "graph") -> str:
-    return difference(_window(recorded), _ledger(recorded if busy is None else busy), _timed(ns, mode), CLOCK)
+    return difference(_window(recorded), _ledger(recorded if busy is None else busy), _timed(ns, mode), CLOCK, COST)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,18 @@ def test_what_recording_adds_to_a_short_call_is_between_launches() -> None:
     assert _difference(3e3, 7e3, busy=3.5e3) == ""
 
 
+def test_what_recording_adds_to_a_window_is_measured() -> None:
+    """Seen on an H200: 57 launches of 0.18 ms, 10.1 ms in the ledger, 11.2 ms by the referee's clock."""
+    window, ledger, timed = _window(196e3), _ledger(178e3), _timed(178e3)
+    assert difference(window, ledger, timed, CLOCK, COST)
+    assert not difference(window, ledger, timed, CLOCK, Recording("", CLOCK.ns + 1e6, 1e4))
+
+
+def test_recording_explains_no_less_than_nothing_and_its_own_spread() -> None:
+    found = Recording("", CLOCK.ns - 1e3, 1e3).idle_ns(CLOCK), Recording("", CLOCK.ns + 1e6).idle_ns(CLOCK)
+    assert (6e3, 1e6) == found
+
+
 def test_more_work_than_a_call_has_time_for() -> None:
     assert "of work a call while it is recorded" in _difference(5e3, 9e3, busy=9e3)
 
@@ -77,7 +90,7 @@ def test_a_cheap_call_that_is_dear_while_recorded_is_seen_from_the_host_too() ->
 
 def test_nothing_is_compared_where_no_block_counts() -> None:
     bank: Any = SimpleNamespace()
-    assert difference(_window(1e5), _ledger(1e5), Timed(Course(bank, {"full": CALLS}), None, ()), CLOCK) == ""
+    assert difference(_window(1e5), _ledger(1e5), Timed(Course(bank, {"full": CALLS}), None, ()), CLOCK, COST) == ""
 
 
 @given(st.floats(1e3, 1e7), st.floats(1.0, 3.0))
@@ -108,7 +121,7 @@ def test_a_machine_without_a_gpu_gives_no_ledger(session: MakeSession) -> None:
             made._zygote, source, entry, "triton", "cpu", made.limits, arena=arena, audit=True
         )  # the fixture's zygote
 
-    assert missing_here("cpu", opened)
+    assert recording("cpu", opened).missing
 
 
 def test_a_candidate_that_does_not_record_says_so(session: MakeSession) -> None:
@@ -119,7 +132,7 @@ def test_no_process_starts_where_there_is_no_ledger() -> None:
     def never(arena: Arena) -> Session:
         raise AssertionError
 
-    auditor = Auditor(never, frozenset(), "no driver")
+    auditor = Auditor(never, frozenset(), Recording("no driver"))
     arena: Any = None
     assert [] == audit.run(auditor, arena, [_timed(math.pi)], CLOCK)
 
@@ -144,7 +157,7 @@ def _audited(written: Callable[[str], Reference], opened: Callable[[Arena], Sess
     bank = Bank(reference, reference.cases()[0], arena, 8, "s")
     try:
         timed = Timed(Course(bank, {"full": 8}, "eager"), None, (1e5,))
-        (account,) = audit.run(Auditor(opened, frozenset(), ""), arena, [timed], CLOCK)
+        (account,) = audit.run(Auditor(opened, frozenset(), Recording()), arena, [timed], CLOCK)
     finally:
         arena.close()
     return account

@@ -11,7 +11,7 @@ from kernelci.errors import Verdict
 from kernelci.reference import Cost, Reference
 from kernelci.workbench import duel, nvml, timing
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor
+from kernelci.workbench.audit import Auditor, Recording
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Course, Opener
@@ -89,7 +89,7 @@ def run(
         enough: duel.Enough = lambda group, cost: True,
         differs: duel.Differs = lambda one, cost: False,
     ) -> Result:
-        auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), "there is no GPU")
+        auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), Recording("there is no GPU"))
         reference = written(TEXT)
         means = Means("cpu", sides, probe, watch, enough, "s", auditor, differs=differs)
         return duel.run(means, reference, reference.cases()[:cases], CALIBRATION)
