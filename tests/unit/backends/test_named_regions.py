@@ -46,7 +46,8 @@ def built(job):
     module = loading.load(Path(job["file"]))
     gpu = gpus.for_target(job["target"])
     case = types.SimpleNamespace(**job["case"], dtype=torch.bfloat16)
-    values = {key: building.TensorSpec(tuple(shape), "bfloat16") for key, shape in job["arguments"].items()}
+    spec = lambda shape: building.TensorSpec(tuple(shape), "bfloat16") if isinstance(shape, list) else shape
+    values = {key: spec(shape) for key, shape in job["arguments"].items()}
     made = building.build(module, job["entry"], case, values, gpu, backend).builds[0]
     return {"sass": cubin.disassemble(made.files["cubin"]), "ptx": made.files["ptx"].decode(),
             "ttgir": made.files.get("ttgir", b"").decode(), "block": made.block}
@@ -65,6 +66,14 @@ CASES: dict[str, dict[str, Any]] = {
     "matmul": {
         "case": {"m": SIZE, "n": SIZE, "k": SIZE},
         "arguments": {"a": (SIZE, SIZE), "b": (SIZE, SIZE), "c": (SIZE, SIZE)},
+    },
+    "rmsnorm": {
+        "case": {"rows": ROWS, "cols": COLS},
+        "arguments": {
+            **{name: (ROWS, COLS) for name in ("x", "residual", "y", "residual_out")},
+            "weight": (COLS,),
+            "eps": 1e-6,
+        },
     },
 }
 BUILDS = ("plain", "as it is", "traced")
@@ -98,7 +107,7 @@ def _unmarked(kernel: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Answers]:
-    """What a backend's softmax and matmul compile to, by name and build."""
+    """What a backend's kernels compile to, by name and build."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))  # all workers of a run share what one has built
 
     def make(backend: str) -> Answers:
