@@ -188,8 +188,8 @@ def _wanted() -> tuple[Path, ...]:
     """What an interpreter needs: the system, Python, its packages, a CUDA toolkit; and kernelci's own code."""
     paths = [Path(path) for path in _SYSTEM] + [Path("/etc", name) for name in _ETC]
     paths += [Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
-    paths += [*_module_path()[:-1], *filter(None, [toolkit.home()])]
     package = Path(__file__).resolve().parents[1]
+    paths += [*(path for path in _module_path() if path != package.parent), *filter(None, [toolkit.home()])]
     found = {path for path in (*paths, package) if path.exists()}
     return tuple(path for path in found if not any(path.is_relative_to(other) for other in found - {path}))
 
@@ -215,14 +215,16 @@ def lower_user(paths: Iterable[Path]) -> int:
 
 @functools.cache
 def _module_path() -> tuple[Path, ...]:
-    """This interpreter's module path; last, the folder of kernelci itself, of which only the package is mounted.
+    """This interpreter's module path, with the folder of kernelci itself, of which only the package is mounted, where
+    this interpreter has it: another kernelci that is installed must not come first inside.
 
-    The folder of the started script, which Python puts first, is left out.
+    The folder of the started script, which Python puts first, and folders that hold kernelci's are left out.
     """
     own = Path(__file__).resolve().parents[2]
     script = Path(getattr(sys.modules.get("__main__"), "__file__", None) or "/-").resolve().parent
     found = [Path(path).resolve() for path in sys.path if path and Path(path).is_dir()]
-    return (*(path for path in dict.fromkeys(found) if not own.is_relative_to(path) and path != script), own)
+    kept = [path for path in found if path == own or not (own.is_relative_to(path) or path == script)]
+    return tuple(dict.fromkeys([*kept, own]))
 
 
 def visible(folders: str) -> str:

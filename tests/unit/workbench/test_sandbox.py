@@ -6,6 +6,8 @@ Each is tried inside bubblewrap and where bubblewrap is hidden, if this machine 
 import contextlib
 import os
 import re
+import subprocess
+import sys
 import textwrap
 import time
 import uuid
@@ -279,3 +281,15 @@ def test_a_candidate_that_forks_away_is_ended(session: MakeSession) -> None:
             """
         ).call(NOTHING)
     assert "exited" == caught.value.reason
+
+
+def test_another_kernelci_on_the_module_path_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "kernelci").mkdir()
+    (tmp_path / "kernelci" / "__init__.py").touch()
+    own = Path(sandbox.__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": f"{own}{os.pathsep}{tmp_path}"}
+    ask = "from kernelci.workbench import sandbox; print(sandbox.import_paths())"
+    code = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True).stdout
+    found = [sys.executable, "-I", "-c", f"{code}\nimport kernelci; print(kernelci.__file__)"]
+    told = subprocess.run(found, capture_output=True, text=True, check=True).stdout.strip()
+    assert (str(tmp_path) in code, own / "kernelci" / "__init__.py") == (True, Path(told))
