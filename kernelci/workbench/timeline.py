@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kernelci.model import Metric, Unit
 from kernelci.units import duration
+from kernelci.workbench.axes import One, shift_ns, split, together
 from kernelci.workbench.happening import HOST, Happening
 from kernelci.workbench.libraries import readable
 from kernelci.workbench.protocol import Followed
@@ -33,8 +34,8 @@ class Account(Struct, frozen=True):
     """Of the median call, in ns: `call` from the entry's beginning to the end of the last work that it started, `entry`
     until the entry returned, `busy` while the GPU worked, `api` while the host was inside of CUDA's functions.
 
-    `launch`: from the beginning of an API call to that of the work that it started, the median of all. `launches` and
-    `gaps` (the longest first) of a call.
+    `launch`: from the beginning of an API call to that of the work that it started, the median of all; None where the
+    two clocks are `apart`, by so many ns. `launches` and `gaps` (the longest first) of a call.
     """
 
     calls: int = 0
@@ -42,8 +43,9 @@ class Account(Struct, frozen=True):
     entry_ns: float = 0.0
     busy_ns: float = 0.0
     api_ns: float = 0.0
-    launch_ns: float = 0.0
+    launch_ns: float | None = None
     launches: float = 0.0
+    apart_ns: int = 0
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -53,60 +55,44 @@ class Account(Struct, frozen=True):
         return max(0.0, 1 - self.busy_ns / self.call_ns) if self.call_ns else 0.0
 
 
-class One(Struct, frozen=True):
-    """A call and what belongs to it: works of the GPU and API calls that began before the wait for them ended."""
-
-    entry: Happening
-    works: tuple[Happening, ...]
-    functions: tuple[Happening, ...]
-
-    @property
-    def span_ns(self) -> int:
-        """From the entry's beginning to the last work's end; without work, until it returned."""
-        return max([work.end_ns for work in self.works], default=self.entry.end_ns) - self.entry.start_ns
-
-    def gaps(self) -> list[Gap]:
-        """The GPU's idle times between its works, in order."""
-        found, until = [], self.works[0].end_ns if self.works else 0
-        for work in self.works[1:]:
-            if work.start_ns > until:
-                found.append(Gap(work.start_ns - until, shown(work)))
-            until = max(until, work.end_ns)
-        return found
-
-
 def account(followed: Followed) -> Account:
     """The figures. What was not recorded is a note."""
     if followed.missing:
         return Account(notes=(f"no timeline of the host: {followed.missing}",))
-    calls = split(followed.happenings)
-    if not calls:
+    told = split(followed.happenings)
+    if not told:
         return Account(notes=("no timeline of the host: no call was recorded",))
-    middle = sorted(calls, key=lambda one: one.span_ns)[len(calls) // 2]
-    delays = _delays(followed.happenings)
+    calls = [together(one) for one in told]
+    middle = sorted(calls, key=span_ns)[len(calls) // 2]
+    delays = [delay for one in calls for delay in _delays(one)]
+    apart = max(abs(shift_ns(one)) for one in told)
     return Account(
         calls=len(calls),
-        call_ns=middle.span_ns,
+        call_ns=span_ns(middle),
         entry_ns=middle.entry.end_ns - middle.entry.start_ns,
         busy_ns=covered(middle.works),
-        api_ns=covered([each for each in middle.functions if each.start_ns < middle.entry.end_ns]),
-        launch_ns=median(delays) if delays else 0.0,
+        api_ns=covered([each for each in middle.functions if each.lane == 0 and each.start_ns < middle.entry.end_ns]),
+        launch_ns=median(delays) if delays and not apart else None,
         launches=len(middle.works),
-        gaps=tuple(sorted(middle.gaps(), key=lambda gap: -gap.length_ns)),
+        gaps=tuple(sorted(gaps(middle.works), key=lambda gap: -gap.length_ns)),
+        apart_ns=apart,
         notes=(f"{followed.dropped} records of the host's timeline were lost",) if followed.dropped else (),
     )
 
 
-def split(happenings: Sequence[Happening]) -> list[One]:
-    """The calls, in order; what lies in none of them is left out."""
-    entries = [each for each in happenings if each.kind == "call"]
-    waits = [each for each in happenings if each.kind == "wait"]
-    found = []
-    for entry, wait in zip(entries, waits, strict=False):
-        within = [each for each in happenings if entry.start_ns <= each.start_ns < max(wait.end_ns, entry.end_ns)]
-        works = sorted((each for each in within if each.kind not in HOST), key=lambda each: each.start_ns)
-        found.append(One(entry, tuple(works), tuple(each for each in within if each.kind == "api" and each.lane == 0)))
+def gaps(works: Sequence[Happening]) -> list[Gap]:
+    """The GPU's idle times between works, in order."""
+    found, until = [], works[0].end_ns if works else 0
+    for work in works[1:]:
+        if work.start_ns > until:
+            found.append(Gap(work.start_ns - until, shown(work)))
+        until = max(until, work.end_ns)
     return found
+
+
+def span_ns(one: One) -> int:
+    """From the entry's beginning to the last work's end; without work, until it returned."""
+    return max([work.end_ns for work in one.works], default=one.entry.end_ns) - one.entry.start_ns
 
 
 def covered(spans: Sequence[Happening]) -> int:
@@ -118,14 +104,11 @@ def covered(spans: Sequence[Happening]) -> int:
     return total
 
 
-def _delays(happenings: Sequence[Happening]) -> list[int]:
-    """From API calls to the work that they started, by correlation; of several with one number the first."""
-    begins: dict[int, int] = {}
-    for each in happenings:
-        if each.kind == "api" and each.correlation:
-            begins.setdefault(each.correlation, each.start_ns)
-    works = (each for each in happenings if each.kind not in HOST and each.correlation in begins)
-    return [max(0, each.start_ns - begins[each.correlation]) for each in works]
+def _delays(one: One) -> Iterator[int]:
+    """From API calls to the works that they started; of several with one number the first."""
+    begins = {each.correlation: each.start_ns for each in reversed(one.functions) if each.correlation}
+    works = (work for work in one.works if work.correlation in begins)
+    return (max(0, work.start_ns - begins[work.correlation]) for work in works)
 
 
 def shown(one: Happening) -> str:
@@ -142,11 +125,15 @@ def metrics(found: Account) -> tuple[Metric, ...]:
     longest = found.gaps[0].length_ns if found.gaps else 0
     text = "from the entry's begin to its last GPU work's end, followed by CUPTI, which slows each launch"
     ns = Unit.NANOSECONDS
+    latency = "from the API call to the work's beginning"
+    launch = (
+        () if found.launch_ns is None else (Metric("launch_latency", found.launch_ns, ns, "launch latency", latency),)
+    )
     return (
         Metric("host_call", found.call_ns, ns, "call from host", text),
         Metric("host_share", found.idle_share, Unit.FRACTION, "host share", "part of the call with an idle GPU"),
         Metric("host_launches", found.launches, Unit.COUNT, "launches", "kernels, copies and fills of a call"),
-        Metric("launch_latency", found.launch_ns, ns, "launch latency", "from the API call to the work's beginning"),
+        *launch,
         Metric("launch_gap", longest, ns, "longest launch gap", "idle GPU between two works of the call"),
     )
 
@@ -158,6 +145,9 @@ def told(found: Account) -> Iterator[str]:
         return
     times = [duration(each * 1e-9) for each in (found.call_ns, found.entry_ns, found.api_ns, found.busy_ns)]
     yield "from the host a call takes {}: {} of host code, {} of it in CUDA's API; the GPU works for {}".format(*times)
+    if found.apart_ns:
+        apart = duration(found.apart_ns * 1e-9)
+        yield f"CUPTI has the clocks of host and GPU up to {apart} apart: GPU work is moved after its launch"
     if found.gaps and found.gaps[0].length_ns >= NOTABLE * found.call_ns:
         gap = found.gaps[0]
         yield f"the GPU idles {duration(gap.length_ns * 1e-9)} before {gap.before}"
@@ -167,7 +157,7 @@ def events(followed: Followed) -> list[dict[str, Any]]:
     """The timeline in the Trace Event Format: host threads, GPU streams, and an arrow from each launch to its work."""
     if not followed.happenings:
         return []
-    placed = _placed(followed.happenings)
+    placed = _placed(_together(followed.happenings))
     found = []
     for pid, name in (
         (HOST_PROCESS, "host (other calls than the traced ones)"),
@@ -186,6 +176,14 @@ def events(followed: Followed) -> list[dict[str, Any]]:
             )
     found += [_complete(one, place.pid, threads[place]) for one, place in placed]
     return [*found, *_arrows(placed, threads)]
+
+
+def _together(happenings: Sequence[Happening]) -> list[Happening]:
+    """All of them, with calls' works on the host's axis."""
+    calls = split(happenings)
+    within = {id(work) for one in calls for work in one.works}
+    moved = [work for one in calls for work in together(one).works]
+    return [*(each for each in happenings if id(each) not in within), *moved]
 
 
 class Place(NamedTuple):

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kernelci.tracing.validating import faults
 from kernelci.workbench import timeline
@@ -44,7 +45,7 @@ def _call(at: int, scale: int = 1) -> list[Happening]:
 def test_figures_of_a_call() -> None:
     found = timeline.account(Followed(tuple(_call(0))))
 
-    expected = Account(1, 60, 30, 35, 7, 12.5, 2, (Gap(15, "softmax"),))
+    expected = Account(1, 60, 30, 35, 7, 12.5, 2, gaps=(Gap(15, "softmax"),))
     assert expected == found
     assert 1 - 35 / 60 == found.idle_share
 
@@ -93,6 +94,31 @@ def test_what_a_row_shows() -> None:
     ] == list(timeline.told(found))
 
 
+@pytest.mark.parametrize(("early", "moved"), [(12, 7), (-25, -15)])
+def test_works_on_another_clock_are_the_calls_all_the_same(early: int, moved: int) -> None:
+    """They would begin before their launch, or end after the wait for them."""
+    works = [
+        replace(each, start_ns=each.start_ns - early, end_ns=each.end_ns - early)
+        for each in _call(100)
+        if each.kind == "kernel"
+    ]
+    host = [each for each in _call(100) if each.kind != "kernel"]
+    followed = Followed((*host, *works))
+
+    found = timeline.account(followed)
+    assert (2, 35, abs(moved), None) == (found.launches, found.busy_ns, found.apart_ns, found.launch_ns)
+    assert "CUPTI has the clocks of host and GPU up to" in list(timeline.told(found))[1]
+    events = timeline.events(followed)
+    assert ["s", "f", "s", "f"] == [event["ph"] for event in events if event.get("name") == "launch"]
+
+
+def test_a_work_of_the_next_call_by_its_own_time_is_that_of_its_launch() -> None:
+    late = [replace(each, start_ns=each.start_ns + 50, end_ns=each.end_ns + 50) if each.kind == "kernel" else each
+            for each in _call(0)]  # fmt: skip
+    found = timeline.account(Followed((*late, *_call(100), *_call(200))))
+    assert (3, 2, 60) == (found.calls, found.launches, found.call_ns)
+
+
 def _file(followed: Followed) -> bytes:
     return msgspec.json.encode({"traceEvents": timeline.events(followed)})
 
@@ -125,6 +151,6 @@ def test_whatever_a_candidate_says_gives_figures_and_a_file(happenings: list[Hap
 
     found = timeline.account(followed)
     assert 0 <= found.idle_share <= 1
-    assert len(timeline.metrics(found)) == (5 if found.calls else 0)
+    assert len(timeline.metrics(found)) == ((4 + (found.launch_ns is not None)) if found.calls else 0)
     assert all(gap.length_ns > 0 for gap in found.gaps)
     assert [] == faults(_file(followed))
