@@ -27,22 +27,33 @@ NOTES = 8
 CHANGES = 4  # against base, that are told
 APART = 0.25  # a traced call that takes longer than a timed one by more than this is told so
 NO_REGION = "between"
+NEXT = {  # what to do for more than the host's timeline
+    "no-regions": 'mark regions in the kernel and list them, `regions = ["load", "compute"]` (docs/trace.md)',
+    "not-traceable": "`--profile all` shows more",
+}
 
 
 @rung("trace", after=("correctness",), needs=("gpu", "quiet"))
 def trace(referee: Referee) -> Findings:
     """One row per case that is traced: the first bench case of each dtype."""
-    if not referee.card.regions:
-        raise Verdict("no-regions", "the card names no regions")
-    if not hasattr(backends.get(referee.card.backend), "traced"):
-        raise Verdict("not-traceable", f"{referee.card.backend} has no trace build")
+    without = _untraceable(referee)
     found = Findings()
     for case in choose(referee):
         try:
-            _look(referee, case, found)
+            if without is None:
+                _look(referee, case, found)
+            else:
+                _look_from_host(referee, case, found, without)
         except Verdict as verdict:
             found.rows.append(failed(referee, verdict, case, rung="trace"))
     return found
+
+
+def _untraceable(referee: Referee) -> Verdict | None:
+    """Why nothing can be seen of the kernel's inside."""
+    if not hasattr(backends.get(referee.card.backend), "traced"):
+        return Verdict("not-traceable", f"{referee.card.backend} has no trace build")
+    return None if referee.card.regions else Verdict("no-regions", "the card names no regions")
 
 
 def choose(referee: Referee) -> tuple[Case, ...]:
@@ -65,6 +76,18 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
     changes = tuple(_against_base(referee, case, summed, found))
     notes = (*changes, *_apart(referee, case, summed), *timeline.told(host), *seen.notes)[:NOTES]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
+
+
+def _look_from_host(referee: Referee, case: Case, found: Findings, without: Verdict) -> None:
+    """The host's timeline alone. Raises `without` where there is none either."""
+    followed = _followed(referee, case)
+    host = timeline.account(followed)
+    if not host.calls:
+        raise Verdict(without.reason, "; ".join((without.message, *host.notes))[:2000])
+    found.artifacts.append(_kept(referee, case, Trace(), ".json", followed))
+    why = f"{without.message}, so this is the call as the host sees it alone: {NEXT[without.reason]}"
+    notes = (why, *timeline.told(host))[:NOTES]
+    found.rows.append(Row(Outcome.PASSED, case.id, metrics=timeline.metrics(host), notes=notes))
 
 
 def _followed(referee: Referee, case: Case) -> Followed:

@@ -13,7 +13,9 @@ from kernelci.reasons import Outcome
 from kernelci.tracing.validating import faults
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = [f"{name}/{dsl}" for name in ("softmax", "matmul", "rmsnorm") for dsl in ("cuda", "tilelang", "triton", "cutedsl")]
+KERNELS = [
+    f"{name}/{dsl}" for name in ("softmax", "matmul", "rmsnorm") for dsl in ("cuda", "tilelang", "triton", "cutedsl")
+]
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 

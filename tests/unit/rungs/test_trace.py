@@ -181,18 +181,35 @@ def test_a_trace_of_nothing_is_skipped_with_what_was_found(referee: Any) -> None
     assert finding == Finding("no-trace", "the call left no region; the buffer's header was overwritten")
 
 
-@pytest.mark.parametrize(
-    ("card", "reason"),
-    [
-        (SimpleNamespace(regions=(), backend="cuda"), "no-regions"),
-        (SimpleNamespace(regions=("load",), backend="torch"), "not-traceable"),
-    ],
-)
-def test_a_kernel_that_can_not_be_traced_is_skipped(referee: Any, card: Any, reason: str) -> None:
-    referee.card = card
-    with pytest.raises(Verdict) as caught:
-        rung.trace(referee)
-    assert reason == caught.value.reason
+UNTRACEABLE = [
+    (SimpleNamespace(regions=(), backend="cuda"), "no-regions", "the card names no regions, so", "mark regions"),
+    (SimpleNamespace(regions=("load",), backend="torch"), "not-traceable", "torch has no trace build, so", "--profile"),
+]
+
+
+@pytest.mark.parametrize(("card", "_", "why", "next_step"), UNTRACEABLE)
+def test_a_kernel_that_can_not_be_traced_has_the_hosts_timeline(
+    referee: Any, tmp_path: Path, card: Any, _: str, why: str, next_step: str
+) -> None:
+    referee.card, referee.trace = card, None
+    found = rung.trace(referee)
+    assert [Outcome.PASSED, Outcome.PASSED] == [row.outcome for row in found.rows]
+    row, artifact = found.rows[0], found.artifacts[0]
+    assert (25_000, 1) == (value(row, "host_call"), value(row, "host_launches"))
+    assert row.notes[0].startswith(why)
+    assert next_step in row.notes[0]
+    data = (tmp_path / artifact.path).read_bytes()
+    assert [] == faults(data)
+    assert {"cuLaunchKernelEx", "softmax"} <= {event["name"] for event in json.loads(data)["traceEvents"]}
+
+
+@pytest.mark.parametrize(("card", "reason", "why", "_"), UNTRACEABLE)
+def test_without_a_timeline_such_a_kernel_is_skipped(referee: Any, card: Any, reason: str, why: str, _: str) -> None:
+    referee.card, referee.follow = card, lambda case: Followed(missing="no CUPTI")
+    found = rung.trace(referee)
+    assert [Outcome.SKIPPED, Outcome.SKIPPED] == [row.outcome for row in found.rows]
+    finding = found.rows[0].finding
+    assert finding == Finding(reason, f"{why.removesuffix(', so')}; no timeline of the host: no CUPTI")
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from(["load", "compute", "x" * 80]))))
