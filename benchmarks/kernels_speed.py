@@ -92,12 +92,14 @@ def measure(kernels: tuple[Kernel, ...], timeout_s: float, file: Path | None) ->
 class Child:
     """One kernel's process: says `ready` when everything is compiled, waits for `go`, answers with its rows."""
 
+    SCRIPT = Path(__file__).resolve()
+
     def __init__(self, kernel: Kernel, folder: Path) -> None:
         self.kernel = kernel
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._rows: list[Row] = []
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), "--child", kernel.name],
+            [sys.executable, str(self.SCRIPT), "--child", kernel.name],
             env=environment(kernel, folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,136 +1,218 @@
 """Records blocks of base against itself and against slower ones: `python benchmarks/record_blocks.py OUT.json`.
 
-Needs a GPU. Twelve rows from 2 µs to 2 ms; in each block a fresh process of base and one of head, both the same kernel,
-windows A B C D E E D C B A. Head's slower variants do more work, by exactly that share: a hundredth of the slots is
-called twice for 0.01. A window of few calls has more than that, and its time is scaled to the share. The file is what
-benchmarks/verdicts_power.py reads; `wall` holds the same by the referee's clock. Outputs are checked once a block.
+Needs a GPU (without one it records what the interpreter takes, which tries the script and says nothing else). Twelve
+rows from 2 µs to 2 ms; a set is a fresh process of base and one of head, both the same kernel, and makes a few blocks
+of windows A B C D E E D C B A, as many times as a contest goes A B B A. Head's slower variants do more work, by exactly
+that share: a hundredth of the slots is called twice for 0.01. A window of few calls has more than that, and its time is
+scaled to the share. Where a contest goes A B B A more than once, since the row runs at the power limit, every window
+gets what it gets there: new values in all slots, and a check; elsewhere the first of a block does, and the others
+values in a few slots. So the GPU works and rests as it does in a contest.
+
+All rows get a few blocks, then all get more, until there are enough or the time is up; the file is written after each
+kernel. A file that is there already, of the same GPU, gets these blocks beside its own. benchmarks/blocks_file.py has
+its format; benchmarks/verdicts_power.py reads it.
 """
 
 import argparse
-import json
+import contextlib
+import datetime
 import math
 import random
 import secrets
+import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import blocks_file
+import do_bench_pairs
+from blocks_file import OneBlock, OneWindow, Pairs, Recorded, Recording
 
 from kernelci import catalog, config
-from kernelci.ladder import Plan, opened
+from kernelci.court import Court
+from kernelci.errors import Verdict
+from kernelci.ladder import Plan, opened, warm
 from kernelci.referee import KernelReferee
+from kernelci.reference import Case
 from kernelci.workbench import timing
-from kernelci.workbench.arena import Arena
+from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, beside
-from kernelci.workbench.contest import Course
+from kernelci.workbench.contest import Block, Course, drop, is_noisy
+from kernelci.workbench.device import versions
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
 
 ROOT = Path(__file__).resolve().parents[1]
-ROWS = {
+ROWS: dict[str, Sequence[str]] = {
     "softmax/triton": ("64x1024-fp16", "8192x256-fp32", "65536x2048-bf16"),
     "rmsnorm/cuda": ("256x8192-bf16-eps1e-05", "4096x4096-bf16-eps1e-05", "65536x8192-bf16-eps1e-05"),
     "matmul/cutedsl": ("128x512x512-bf16", "2048x6144x4096-bf16", "4096x4096x4096-bf16"),
     "matmul/triton": ("128x512x512-bf16", "16x4096x4096-bf16", "8192x9728x8192-bf16"),
 }
-SLOWER = (0.01, 0.02, 0.05)
-VARIANTS = (0.0, *SLOWER)
-AT_ONCE = 8
-SOME_SLOTS = 64  # that get fresh values before each window but a block's first
-Windows = dict[str, list[Window]]
-Taken = tuple[Course, int | None, list[Windows]]
+SLOWER = ("0.01", "0.02", "0.05")
+VARIANTS = ("0", *SLOWER)
+SIDES = ("base", *VARIANTS)
+SETS = 5  # whose processes start together, while nothing is measured
+FIRST, MOST = 2, 5  # blocks that a set makes of a row: at first, when nobody knows how long they take, and later
+SOME_SLOTS = 64  # that get fresh values before a window of which not all do
+# Without a GPU: nothing that anybody should believe.
+ON_CPU = Calibration(1e10, Overhead(1e5, 0.9e5, 1.1e5, 1e5, spread=1e4), {"float32": 1.0}, 1e15, {}, 2**12)
 
 
-def main() -> None:
-    """Record, and write what there is when the time is up."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--blocks", type=int, default=60)
-    parser.add_argument("--budget", type=float, default=1200.0, help="seconds in all")
-    arguments = parser.parse_args()
-    ends = time.monotonic() + arguments.budget
-    options = config.load(ROOT)
-    found = catalog.scan(ROOT, options)
-    kernels = found.select(tuple(ROWS))
-    rows: list[dict[str, Any]] = []
-    with opened(found, options, Plan(kernels, ROOT / options.out)) as court:
-        for number, kernel in enumerate(kernels):
-            referee = KernelReferee(kernel, court, (court.device.target,))
-            referee.start_compiling()
-            share = (ends - time.monotonic()) / (len(kernels) - number)
-            rows += record(referee, arguments.blocks, time.monotonic() + share)
-            where = f"{court.device.name}, driver {court.device.driver}"
-            arguments.out.write_text(json.dumps({"rows": rows, "where": where}), encoding="utf-8")
-            print(kernel.name, {row["row"]: len(row["aa"]) for row in rows if row["row"].startswith(kernel.name)})
+class Taken(Struct):
+    """A block with the windows in order: side, and seconds since its first."""
+
+    set: int
+    block: Block
+    order: list[tuple[str, float, Window]]
 
 
-def record(referee: KernelReferee, blocks: int, ends: float) -> list[dict[str, Any]]:
-    """All rows of a kernel."""
-    calibration, reference = referee.calibration(), referee.reference
-    cases = [case for case in reference.cases() if case.kind == "bench" and case.id in ROWS[referee.kernel.name]]
-    arena, _ = timing.arena_for(referee.device.torch_name, reference, cases, calibration)
-    scouted = timing.scout(referee.open, arena, reference, cases, calibration)
-    courses, configs = [], []
-    for case, one in zip(cases, scouted, strict=True):
-        assert isinstance(one, timing.Scouted), one
-        courses.append(timing.course(arena, reference, case, one.ns, calibration, secrets.token_hex(8)))
-        configs.append(one.config if one.config >= 0 else None)
-    found: list[list[Windows]] = [[] for _ in cases]
-    probed: list[Window] = []
-    while len(found[-1]) < blocks and time.monotonic() < ends:
-        count = min(AT_ONCE, blocks - len(found[-1]))
-        some_blocks(referee, arena, count, list(zip(courses, configs, found, strict=True)), probed)
-    arena.close()
-    cost = beside(probed, calibration.overhead)
-    return [row(f"{referee.kernel.name} {case.id}", some, cost) for case, some in zip(cases, found, strict=True)]
+class Row(Struct):
+    """A case while it is recorded, and seconds by what they went into."""
+
+    case: Case
+    scouted: timing.Scouted
+    taken: list[Taken] = []
+    seconds: dict[str, list[float]] = {}
+    calls: int = 0
+    rounds: int = 1
+    do_bench: list[tuple[float, float]] = []
 
 
-def some_blocks(referee: KernelReferee, arena: Arena, count: int, rows: list[Taken], probed: list[Window]) -> None:
-    """Blocks of every row whose processes start together, while nothing is measured."""
-    pairs = [(referee.open(arena), referee.open(arena)) for _ in range(count)]
-    probe = referee.probe(arena)
-    try:
-        for course, config, found in rows:
-            course.bank.deal()
-            with ThreadPoolExecutor(2 * count) as threads:
-                for base, head in pairs:
-                    threads.submit(prepare, base, course, config, (0.0,))
-                    threads.submit(prepare, head, course, config, VARIANTS)
-            for base, head in pairs:
-                found.append(windows(base, head, course))
-                course.bank.deal()
-                probed.append(probe.sample())
-                base.forget()
-                head.forget()
-    finally:
-        probe.close()
-        for session in (one for pair in pairs for one in pair):
-            session.close()
+class Recorder:
+    """One kernel's rows."""
+
+    def __init__(self, referee: KernelReferee, wanted: Sequence[str]) -> None:
+        self.referee = referee
+        self.calibration = referee.calibration()
+        reference = referee.reference
+        self.cases = [case for case in reference.cases() if case.kind == "bench" and (case.id in wanted or not wanted)]
+        self.rows: list[Row] = []
+        self.probed: list[Window] = []
+        self.sets = 0
+        self.starting_s, self.block_s = 0.0, 0.0  # of the last batch: for all its sets, and for one block of each
+
+    def scout(self) -> None:
+        """Tune, and see about how long calls take; a case that fails is left out. Raises Verdict."""
+        arena, _ = timing.arena_for(self._device, self.referee.reference, self.cases, self.calibration)
+        with contextlib.closing(arena):
+            found = timing.scout(self.referee.open, arena, self.referee.reference, self.cases, self.calibration)
+        for case, one in zip(self.cases, found, strict=True):
+            if isinstance(one, Verdict):
+                print(f"{self.referee.kernel.name} {case.id} left out: {one.reason}: {one.message}")
+            else:
+                self.rows.append(Row(case, one))
+
+    @property
+    def _device(self) -> str:
+        return self.referee.device.torch_name
+
+    def batch(self, sets: int, blocks: int, ends: float) -> None:
+        """So many blocks by each of so many new sets of processes, of every row. Raises Verdict."""
+        began, taking = time.monotonic(), 0.0
+        with contextlib.ExitStack() as stack:
+            cases = [row.case for row in self.rows]
+            arena, _ = timing.arena_for(self._device, self.referee.reference, cases, self.calibration)
+            stack.enter_context(contextlib.closing(arena))
+            pairs = [(self.referee.open(arena), self.referee.open(arena)) for _ in range(sets)]
+            probe = stack.enter_context(contextlib.closing(self.referee.probe(arena)))
+            for session in (one for pair in pairs for one in pair):
+                stack.enter_context(contextlib.closing(session))
+            for row in self.rows:
+                seed = secrets.token_hex(8)
+                course = timing.course(arena, self.referee.reference, row.case, row.scouted.ns, self.calibration, seed)
+                row.calls, row.rounds = course.calls["full"], course.rounds
+                prepare(pairs, course, row.scouted.config if row.scouted.config >= 0 else None)
+                taken = time.monotonic()
+                for number, (base, head) in enumerate(pairs, self.sets):
+                    for _ in range(blocks if time.monotonic() < ends else 0):
+                        row.taken.append(self._block(number, base, head, course, row, probe))
+                taking += time.monotonic() - taken
+                for session in (one for pair in pairs for one in pair):
+                    session.forget()
+        self.sets += sets
+        self.starting_s, self.block_s = time.monotonic() - began - taking, taking / blocks
+        for row in self.rows:
+            row.seconds.setdefault("starting", []).append(self.starting_s / (2 * sets) / len(self.rows))
+
+    def _block(self, number: int, base: Session, head: Session, course: Course, row: Row, probe: Probe) -> Taken:
+        steps = [("base", base, 0), *((name, head, place) for place, name in enumerate(VARIANTS))]
+        if random.random() < 0.5:
+            steps.reverse()
+        made = Taken(number, Block({side: [] for side in SIDES}), [])
+        began = time.monotonic()
+        with self.referee.watch() as watched:
+            for turn, (side, session, series) in enumerate((*steps, *reversed(steps)) * course.rounds):
+                whole = not turn or course.rounds > 1
+                window, span = go(session, series, course, row, whole)
+                made.block.noisy = made.block.noisy or (whole and is_noisy(window, course))
+                window = scaled(window, side, watched.clock_hz(*span))
+                made.block.windows[side].append(window)
+                made.order.append((side, span[0] - began, window))
+            course.bank.deal(min(course.bank.count, SOME_SLOTS))
+            self.probed.append(probe.sample())
+        made.block.state = watched.sampled
+        return made
+
+    def recorded(self) -> list[Recorded]:
+        """What there is."""
+        cost = beside(self.probed, self.calibration.overhead)
+        return [recorded(f"{self.referee.kernel.name} {row.case.id}", row, cost) for row in self.rows if row.taken]
 
 
-def prepare(session: Session, course: Course, config: int | None, variants: tuple[float, ...]) -> None:
-    """Get a side's variants ready."""
+def prepare(pairs: Sequence[tuple[Session, Session]], course: Course, config: int | None) -> None:
+    """Get all processes of a row ready at once. Raises Verdict."""
+    course.bank.deal()
+    with ThreadPoolExecutor(2 * len(pairs)) as threads:
+        asked = [
+            threads.submit(_prepare, session, course, config, names)
+            for pair in pairs
+            for session, names in zip(pair, (VARIANTS[:1], VARIANTS), strict=True)
+        ]
+    for one in asked:
+        one.result()
+
+
+def _prepare(session: Session, course: Course, config: int | None, names: Sequence[str]) -> None:
     layout = course.bank.layout
-    for number, slower in enumerate(variants):
-        slots = with_more(course.calls["full"], slower)
-        session.prepare(Series(number, layout.call(course.bank.case, config), slots, layout.stride, course.mode))
+    for number, name in enumerate(names):
+        slots = with_more(course.calls["full"], float(name))
+        answer = session.prepare(
+            Series(number, layout.call(course.bank.case, config), slots, layout.stride, course.mode)
+        )
+        if answer.refused:
+            raise Verdict("refused", f"no graph of it: {answer.refused}")
 
 
-def windows(base: Session, head: Session, course: Course) -> Windows:
-    """Base's windows and those of head's variants, forth and back."""
-    count = course.calls["full"]
-    steps = [("base", base, 0), *((f"{slower:g}", head, number) for number, slower in enumerate(VARIANTS))]
-    if random.random() < 0.5:
-        steps.reverse()
-    taken: Windows = {}
-    for turn, (name, session, number) in enumerate((*steps, *reversed(steps))):
-        course.bank.deal(count if not turn else min(count, SOME_SLOTS))
-        wall, device = session.go(number)
-        if not turn:
-            course.bank.check(count)
-        scale = 1.0 if name in ("base", "0") else len(with_more(count, float(name))) / count / (1 + float(name))
-        taken.setdefault(name, []).append(Window(count, wall / scale, device / scale))
-    return taken
+def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> tuple[Window, tuple[float, float]]:
+    """A window and its span of time; `whole`: new values in all slots, and a check after it, as in a contest. Raises
+    Verdict."""
+    count, bank = course.calls["full"], course.bank
+    session.turn(dict(bank.case.values))
+    moments = [time.monotonic()]
+    bank.deal(count if whole else min(count, SOME_SLOTS))
+    moments.append(time.monotonic())
+    wall, device = session.go(series)
+    moments.append(time.monotonic())
+    if whole:
+        bank.check(count)
+        moments.append(time.monotonic())
+        for name, begin, end in zip(("drawing", "window", "checking"), moments, moments[1:], strict=False):
+            row.seconds.setdefault(name, []).append(end - begin)
+    return Window(count, float(wall), device, bank.fill_ns), (moments[1], moments[2])
+
+
+def scaled(window: Window, side: str, sm_clock_hz: float) -> Window:
+    """The window as if it had just the share of more calls that its side stands for."""
+    slower = 0.0 if side == "base" else float(side)
+    by = len(with_more(window.calls, slower)) / window.calls / (1 + slower)
+    return Window(window.calls, window.wall_ns / by, window.device_ns / by, window.fill_ns, sm_clock_hz)
 
 
 def with_more(count: int, slower: float) -> tuple[int, ...]:
@@ -144,18 +226,152 @@ def with_more(count: int, slower: float) -> tuple[int, ...]:
     )
 
 
-def row(name: str, blocks: list[Windows], cost: Overhead) -> dict[str, Any]:
-    """Pairs of each block by the fastest window, as a run takes it."""
+def recorded(name: str, row: Row, cost: Overhead) -> Recorded:
+    """A row as the file has it."""
+    drop([one.block for one in row.taken])
+    for one in row.taken:
+        if not one.block.dropped and not all(min(map(cost.closest, one.block.windows[side])) > 0 for side in SIDES):
+            one.block.dropped = "a window took no longer than the clock itself"
+    counting = [one for one in row.taken if not one.block.dropped]
 
-    def pairs(variant: str, clock: Any) -> list[list[float]]:
-        both = [one for one in blocks if one.get("base") and one.get(variant)]
-        return [[round(min(map(clock, one[side])), 3) for side in ("base", variant)] for one in both]
+    def pairs(what: str) -> Pairs:
+        found = {
+            variant: tuple((of(one, "base", what), of(one, variant, what)) for one in counting) for variant in VARIANTS
+        }
+        return Pairs(found.pop("0"), found)
 
-    made: dict[str, Any] = {"row": name, "calls": blocks[0]["base"][0].calls if blocks else 0}
-    for key, clock in (("", cost.device), ("wall", cost.wall)):
-        some = {"aa": pairs("0", clock), "slower": {f"{slower:g}": pairs(f"{slower:g}", clock) for slower in SLOWER}}
-        made |= {key: some} if key else some
-    return made
+    def of(one: Taken, side: str, what: str) -> float:
+        fastest = min(one.block.windows[side], key=cost.wall if what == "wall" else cost.closest)
+        return {"wall": round(cost.wall(fastest), 3), "clock": fastest.sm_clock_hz}.get(
+            what, round(cost.closest(fastest), 3)
+        )
+
+    events = pairs("events")
+    return Recorded(
+        name,
+        events.aa,
+        events.slower,
+        row.calls,
+        row.rounds,
+        pairs("wall"),
+        pairs("clock"),
+        tuple(one.set for one in counting),
+        {key: round(sum(values) / len(values), 6) for key, values in row.seconds.items()},
+        tuple(row.do_bench),
+        tuple(_block_of(one, cost) for one in row.taken),
+    )
+
+
+def _block_of(one: Taken, cost: Overhead) -> OneBlock:
+    windows = tuple(
+        OneWindow(side, round(at, 4), round(cost.wall(window), 2), round(cost.device(window), 2), window.sm_clock_hz)
+        for side, at, window in one.order
+    )
+    state = msgspec.to_builtins(one.block.state) if one.block.state is not None else {}
+    return OneBlock(one.set, windows, state, one.block.dropped)
+
+
+def more(left: int, seconds: float, recorders: Sequence[Recorder]) -> tuple[int, int]:
+    """How many sets the next batch of every kernel has, and blocks each: as many as fit in so many seconds."""
+    sets = min(SETS, left)
+    if not any(one.block_s for one in recorders):
+        return sets, min(FIRST, math.ceil(left / sets)) if sets else 0
+    free = seconds - sum(one.starting_s for one in recorders)
+    fit = int(free / max(sum(one.block_s for one in recorders), 1e-9))
+    return sets, min(MOST, math.ceil(left / sets), fit) if sets else 0
+
+
+def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None:
+    """Batch after batch of all kernels; one that fails is left out from then on."""
+    done = 0
+    while recorders:
+        sets, each = more(blocks - done, ends - time.monotonic(), recorders)
+        if sets < 1 or each < 1:
+            break
+        for one in list(recorders):
+            try:
+                one.batch(sets, each, ends)
+            except Verdict as verdict:
+                print(f"{one.referee.kernel.name} ended: {verdict.reason}: {verdict.message}")
+                recorders.remove(one)
+            out.write()
+        done += sets * each
+        print(f"{done} of {blocks} blocks a row, {ends - time.monotonic():.0f} s left", flush=True)
+
+
+class Out:
+    """The file, with what was there before."""
+
+    def __init__(self, path: Path, court: Court, recorders: Sequence[Recorder]) -> None:
+        """Raises ValueError where the file is of another machine."""
+        self._path = path
+        self._before = blocks_file.read(path) if path.exists() else None
+        self._recorders = tuple(recorders)
+        device, known = court.device, versions(("torch", "triton"))
+        parts = (device.name or "no GPU", f"driver {device.driver}" if device.driver else "")
+        self._where = ", ".join(filter(None, (*parts, *(f"{name} {version}" for name, version in known.items()))))
+        self._began = time.monotonic()
+        blocks_file.joined(self._before, self._now())
+
+    def _now(self) -> Recording:
+        rows = tuple(row for one in self._recorders for row in one.recorded())
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        return Recording(rows, self._where, date, round(time.monotonic() - self._began, 1))
+
+    def write(self) -> None:
+        """What there is now; the file as it was before stays until the new one is whole."""
+        draft = self._path.with_name(self._path.name + ".new")
+        blocks_file.write(draft, blocks_file.joined(self._before, self._now()))
+        draft.replace(self._path)
+
+
+def started(court: Court, found: catalog.Catalog, rows: dict[str, Sequence[str]]) -> list[Recorder]:
+    """All kernels ready to be measured; one that fails is left out."""
+    referees = [
+        KernelReferee(kernel, court, (court.device.target,) if court.device.is_gpu else ())
+        for kernel in found.select(tuple(rows))
+    ]
+    for referee in referees:
+        referee.start_compiling()
+    warm([referee.kernel for referee in referees], court)
+    court.builder.settle()
+    recorders = []
+    for referee in referees:
+        try:
+            recorder = Recorder(referee, rows[referee.kernel.name])
+            recorder.scout()
+            recorders += [recorder] if recorder.rows else []
+        except Verdict as verdict:
+            print(f"{referee.kernel.name} left out: {verdict.reason}: {verdict.message}")
+    return recorders
+
+
+def main() -> None:
+    """Record until there are enough blocks or the time is up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--blocks", type=int, default=60, help="of each row")
+    parser.add_argument("--budget", type=float, default=1200.0, help="seconds in all")
+    parser.add_argument("--project", type=Path, default=ROOT, help="another project: all bench cases of its kernels")
+    arguments = parser.parse_args()
+    ends = time.monotonic() + arguments.budget
+    options = config.load(arguments.project)
+    found = catalog.scan(arguments.project, options)
+    rows: dict[str, Sequence[str]] = (
+        ROWS if arguments.project == ROOT else {kernel.name: () for kernel in found.kernels}
+    )
+    with opened(found, options, Plan(found.kernels, arguments.project / options.out)) as court:
+        if not court.device.is_gpu:
+            print("no GPU: this tries the script, and measures nothing that counts")
+            court.calibration = ON_CPU
+        medians = do_bench_pairs.taken(found, rows) if court.device.is_gpu else {}
+        recorders = started(court, found, rows)
+        for recorder in recorders:
+            for row in recorder.rows:
+                row.do_bench = medians.get(f"{recorder.referee.kernel.name} {row.case.id}", [])
+        out = Out(arguments.out, court, recorders)
+        print(f"ready, {ends - time.monotonic():.0f} s left", flush=True)
+        run(recorders, arguments.blocks, ends, out)
 
 
 if __name__ == "__main__":
