@@ -71,7 +71,10 @@ def beside(probed: Sequence[Window], before: Overhead) -> Overhead:
 
 
 class Time(Struct, frozen=True):
-    """The time of one call, ns, with its interval; `narrowed`: the candidate's events agreed and gave the interval."""
+    """The time of one call, ns, with its interval; `narrowed`: the candidate's events agreed and gave the interval.
+
+    `wall_low` and `wall_high`: the interval by the referee's clock alone, its resolution included.
+    """
 
     ns: float
     low: float
@@ -80,6 +83,8 @@ class Time(Struct, frozen=True):
     device_ns: float
     narrowed: bool
     resolution_ns: float
+    wall_low: float = 0.0
+    wall_high: float = 0.0
 
 
 def overhead(windows: Sequence[Window]) -> Overhead:
@@ -103,7 +108,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
     low, high = max(low - resolution, 0.0), high + resolution
     device, device_low, device_high = stats.center([cost.device(window) for window in windows])
     if not any(window.device_ns for window in windows):
-        return Time(wall, low, high, wall, 0.0, False, resolution)
+        return Time(wall, low, high, wall, 0.0, False, resolution, low, high)
     room = AGREE * wall
     if not low - room <= device <= high + room:
         raise Verdict(
@@ -111,7 +116,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
             f"{wall / 1e3:.4g} µs a call ({low / 1e3:.4g} to {high / 1e3:.4g}) by the referee's clock, and "
             f"{device / 1e3:.4g} µs by the candidate's events",
         )
-    return Time(device, device_low, device_high, wall, device, True, resolution)
+    return Time(device, device_low, device_high, wall, device, True, resolution, low, high)
 
 
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from kernelci import stats
 from kernelci.errors import Verdict
@@ -41,6 +42,7 @@ def checked_time(blocks: Sequence[Block], side: str, calibration: Calibration, c
 def of_time(found: Time, blocks: Sequence[Block], calibration: Calibration, cost: Cost, dtype: str) -> Iterator[Metric]:
     """Head's figures alone."""
     yield time_metric("time", "time", found, "of one call on cold inputs, device only")
+    yield from _beside(found, blocks)
     yield from _end_to_end(found, blocks)
     yield from _warm(blocks, calibration.overhead)
     if cost.bytes:
@@ -69,6 +71,18 @@ def rooflines(ceiling_ns: float, base: Time, head: Time) -> Iterator[Metric]:
     text = "the least time at the ceilings that were measured in this run, over the time"
     for side, found in (("base", base), ("head", head)) if ceiling_ns else ():
         yield Metric(f"roofline_{side}", number(ceiling_ns / found.ns), Unit.FRACTION, f"of ceiling, {side}", text)
+
+
+def _beside(found: Time, blocks: Sequence[Block]) -> Iterator[Metric]:
+    """The same time by the clock that the candidate can't reach, and in cycles of the SM clock meanwhile."""
+    if found.narrowed:
+        text = "of one call by the referee's clock alone; `time` is that of the events that agree with it"
+        low, high = number(found.wall_low), number(found.wall_high)
+        yield Metric("time_wall", number(found.wall_ns), Unit.NANOSECONDS, "by the referee's clock", text, low, high)
+    clocks = [window.sm_clock_hz for window in windows(blocks, "head") if window.sm_clock_hz]
+    if clocks:
+        text = "the time in cycles of the SM clock that NVML showed meanwhile"
+        yield Metric("sm_cycles", number(found.ns * 1e-9 * median(clocks)), Unit.COUNT, "SM cycles", text)
 
 
 def _end_to_end(found: Time, blocks: Sequence[Block]) -> Iterator[Metric]:

@@ -113,7 +113,7 @@ def _tags(row: Row) -> set[str]:
     return {metric.tag for metric in row.metrics}
 
 
-ALONE = {"time", "bandwidth", "flops", "of_ceiling"}
+ALONE = {"time", "time_wall", "bandwidth", "flops", "of_ceiling"}
 COMPARED = {"time_base", "time_head", "roofline_base", "roofline_head", "delta", "noise", "p", "blocks"}
 END_TO_END = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end"}
 

@@ -62,6 +62,12 @@ def _raised(blocks: Sequence[Block], cost: Cost = WORK) -> Verdict:
     return caught.value
 
 
+def _of(head: Sequence[Window]) -> dict[str, Metric]:
+    blocks = [Block({"head": list(head)})]
+    found = checked_time(blocks, "head", CALIBRATION, WORK, "bfloat16")
+    return _by_tag([*of_time(found, blocks, CALIBRATION, WORK, "bfloat16")])
+
+
 def _figures(**more: Sequence[Window]) -> dict[str, Metric]:
     blocks = _alone(**more)
     found = checked_time(blocks, "head", CALIBRATION, WORK, "bfloat16")
@@ -71,6 +77,23 @@ def _figures(**more: Sequence[Window]) -> dict[str, Metric]:
 def test_time_of_head_alone() -> None:
     time = _figures()["time"]
     assert (Unit.NANOSECONDS, NS, NS, NS) == (time.unit, time.value, time.low, time.high)
+
+
+def test_the_time_is_also_the_referees_with_its_interval_and_in_cycles() -> None:
+    clocked = [replace(_window(), sm_clock_hz=clock) for clock in (1.9e9, 2.0e9, 1.98e9)]
+    found = _of(clocked)
+    wall = found["time_wall"]
+    assert (NS, Unit.NANOSECONDS) == (wall.value, wall.unit)
+    assert wall.low is not None
+    assert wall.high is not None
+    assert wall.low < NS < wall.high
+    assert pytest.approx(NS * 1.98) == found["sm_cycles"].value
+
+
+def test_a_time_by_the_referees_clock_alone_is_said_once() -> None:
+    found = _of([Window(CALLS, COST.ns + CALLS * NS, 0.0)])
+    assert "time_wall" not in found
+    assert "sm_cycles" not in found
 
 
 def test_windows_of_blocks_that_do_not_count_are_left_out() -> None:
@@ -95,7 +118,7 @@ def test_no_rates_without_a_cost() -> None:
     nothing = Cost(0.0, None)
     blocks = _alone()
     found = checked_time(blocks, "head", CALIBRATION, nothing, "bfloat16")
-    assert {"time"} == set(_by_tag([*of_time(found, blocks, CALIBRATION, nothing, "bfloat16")]))
+    assert {"time", "time_wall"} == set(_by_tag([*of_time(found, blocks, CALIBRATION, nothing, "bfloat16")]))
 
 
 def test_end_to_end_is_what_the_referee_waits_for() -> None:
