@@ -3,6 +3,7 @@
 docs/benchmark.md tells how it is measured.
 """
 
+import time
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -40,8 +41,8 @@ def benchmark(referee: Referee) -> Findings:
     cases = tuple(case for case in referee.cases() if case.kind == "bench")
     if not cases:
         raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
-    calibration = referee.calibration()
-    took = _footprint(referee)
+    began = time.monotonic()
+    calibration, took = referee.calibration(), _footprint(referee)
     inherited = took is not None and took.identical and took.same_launches
     base = None if inherited and _same_sources(referee) else referee.base
     sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
@@ -50,11 +51,15 @@ def benchmark(referee: Referee) -> Findings:
     means = duel.Means(
         device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, _returns(referee), differs
     )
+    calibrated = time.monotonic() - began
     found = duel.run(means, referee.reference, cases, calibration)
+    found.spent.add("calibrating", calibrated)
     calibration = replace(calibration, overhead=found.overhead)
     rows = [_row(referee, one, calibration, inherited) for one in found.cases]
-    rows, took_baselines = _with_baselines(referee, found.cases, rows, calibration)
-    notes = [*found.notes, *took_baselines, *(took.notes() if took is not None else ()), found.spent.text()]
+    with found.spent.during("baselines"):
+        rows, took_baselines = _with_baselines(referee, found.cases, rows, calibration)
+    said = [*took_baselines, *(took.notes() if took is not None else ())]
+    notes = [*found.notes, *said, found.spent.text(time.monotonic() - began)]
     metrics = [*_ceilings(calibration), *(took.metrics() if took is not None else ())]
     return Findings(rows=rows, notes=notes, metrics=metrics)
 

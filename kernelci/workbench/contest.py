@@ -4,6 +4,7 @@ The unit of evidence is a block: a process of each side that did nothing else be
 Processes of a few blocks start together, while nothing is measured; then one is active at a time.
 """
 
+import contextlib
 import random
 import statistics
 import time
@@ -24,12 +25,13 @@ from kernelci.workbench.protocol import Series
 from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
+from kernelci.workbench.spent import Spent as Spent
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
-STARTS = 16  # processes that start at once
+STARTS = 32  # processes that start or end at once: all of a contest, as a rule
 Watch = Callable[[], nvml.Watch]
 QUIET_FACTOR, QUIET_NS = 1.5, 2e6  # a fill that takes longer than usual by this much was disturbed
 
@@ -55,29 +57,6 @@ class Block(Struct):
     dropped: str = ""
     state: nvml.Sampled | None = None
     noisy: bool = False
-
-
-class Spent(Struct):
-    """Seconds by what they went into."""
-
-    setting_up: float = 0.0
-    starting: float = 0.0
-    drawing: float = 0.0
-    windows: float = 0.0
-    checking: float = 0.0
-    auditing: float = 0.0
-
-    def text(self) -> str:
-        """For the report."""
-        parts = (
-            ("setting up and tuning", self.setting_up),
-            ("starting processes", self.starting),
-            ("drawing", self.drawing),
-            ("windows", self.windows),
-            ("checking", self.checking),
-            ("auditing", self.auditing),
-        )
-        return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
 
 
 class Contestant:
@@ -122,17 +101,16 @@ class Contestant:
         if life != self.session.life:  # the process that was ready died of another case
             bank.deal()
             self.prepare(number, course, kind, config)
-        self.session.turn(dict(bank.case.values))
-        began = time.monotonic()
-        bank.deal(calls, self.session.spots(number))
-        spent.drawing += time.monotonic() - began
+        with spent.during("readying"):
+            self.session.turn(dict(bank.case.values))
+        with spent.during("drawing"):
+            bank.deal(calls, self.session.spots(number))
         began = time.monotonic()
         wall, device = self.session.go(number)
         self.span_s = (began, time.monotonic())
-        spent.windows += wall / 1e9
-        began = time.monotonic()
-        bank.check(calls, self.session.spots(number))
-        spent.checking += time.monotonic() - began
+        spent.add("windows", wall / 1e9)
+        with spent.during("checking"):
+            bank.check(calls, self.session.spots(number))
         return Window(calls, float(wall), device, bank.fill_ns)
 
 
@@ -148,7 +126,7 @@ class Contest:
         probe: Callable[[Arena], Probe],
         probed: list[Window],
     ) -> None:
-        """`probed` takes the probe's windows."""
+        """`probe` gives the one on this arena, which outlives the contest; `probed` takes its windows."""
         self._arena = arena
         self._probe = probe
         self.probed = probed
@@ -167,25 +145,37 @@ class Contest:
 
     def batch(self, sides: Sequence[str], blocks: int, watch: Watch) -> None:
         """So many more blocks of every course that has no fault, each with fresh processes."""
-        began = time.monotonic()
         rows = [
             [Contestant(side, self._sides[_owner(side)](self._arena), number) for side in sides]
             for number in range(blocks)
         ]
-        probe = self._probe(self._arena)
+        those = [one for row in rows for one in row]
         try:
-            for index, course in enumerate(self.courses):
-                self._prepare([one for row in rows for one in row], index, course)
-            self.spent.starting += time.monotonic() - began
+            with self.spent.during("starting"):
+                probe = self._start(those)
+            with self.spent.during("readying"):
+                for index, course in enumerate(self.courses):
+                    self._prepare(those, index, course)
             for index, course in enumerate(self.courses):
                 for row in rows:
                     if not self._faulty(index, sides):
                         self.blocks[index].append(self._block(row, index, course, watch, probe))
         finally:
-            probe.close()
-            for row in rows:
-                for one in row:
-                    one.session.close()
+            with self.spent.during("ending"):
+                at_once(lambda one: one.session.close(), those)
+
+    def _start(self, those: Sequence[Contestant]) -> Probe:
+        """All processes at the same time: the probe's, unless it is there, and theirs. A fault is met where they are
+        asked for a window, so that it ends that case alone."""
+
+        def one(contestant: Contestant) -> None:
+            with contextlib.suppress(Verdict):
+                contestant.session.start()
+
+        with ThreadPoolExecutor(1, thread_name_prefix="probe") as thread:
+            probe = thread.submit(self._probe, self._arena)
+            at_once(one, those)
+            return probe.result()
 
     def _faulty(self, index: int, sides: Iterable[str]) -> bool:
         return any((_owner(side), index) in self.faults for side in sides)
@@ -207,8 +197,7 @@ class Contest:
             except Verdict as verdict:
                 self.faults[owner, index] = verdict
 
-        with ThreadPoolExecutor(STARTS, thread_name_prefix="prepare") as threads:
-            list(threads.map(one, those))
+        at_once(one, those)
 
     def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch, probe: Probe) -> Block:
         """A B B A, or B A A B: every side's full windows; other kinds once each, and a window of the probe."""
@@ -217,7 +206,9 @@ class Contest:
         steps: list[tuple[Contestant, Kind]] = [(one, "full") for one in (*order, *reversed(order)) * course.rounds]
         others = [(one, kind) for one in order for kind in one.kinds(course) if kind != "full"]
         self._random.shuffle(others)
+        began = time.monotonic()
         with watch() as watched:
+            self.spent.add("probing", time.monotonic() - began)
             for one, kind in (*steps, *others):
                 try:
                     window = one.go(self.number(index, kind), course, kind, self.spent)
@@ -227,10 +218,18 @@ class Contest:
                 window = replace(window, sm_clock_hz=watched.clock_hz(*one.span_s))
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
+            began = time.monotonic()
             course.bank.deal()
             self.probed.append(probe.sample())
+        self.spent.add("probing", time.monotonic() - began)
         block.state = watched.sampled
         return block
+
+
+def at_once(what: Callable[[Contestant], None], those: Sequence[Contestant]) -> None:
+    """The same with all of them at the same time; raises what it raises, when all are through."""
+    with ThreadPoolExecutor(STARTS, thread_name_prefix="contest") as threads:
+        list(threads.map(what, those))
 
 
 def is_noisy(window: Window, course: Course) -> bool:

@@ -4,12 +4,14 @@ Order: a scout of the base alone, a scout of the head, then contests of a few bl
 or the budget is spent, a second contest of the rows that differ, and last the base alone once more.
 """
 
+import contextlib
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci import stats
 from kernelci.errors import Verdict
@@ -81,7 +83,8 @@ class Means(Struct):
 
 def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
     """Measure all cases. Raises Verdict for what concerns all of them."""
-    began, result = time.monotonic(), Result([], calibration.overhead, [], Spent())
+    result = Result([], calibration.overhead, [], Spent())
+    began = time.monotonic()
     arena, note = timing.arena_for(means.device, reference, cases, calibration, means.returns)
     result.notes += [note] if note else []
     try:
@@ -93,12 +96,31 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
             _measured(arena, reference, case, index, scouts, calibration, means.seed)
             for index, case in enumerate(cases)
         ]
-        result.spent.setting_up = time.monotonic() - began
-        _contest(means, arena, result, scouts)
-        _audit(means, arena, result, scouts)
+        result.spent.add("setting_up", time.monotonic() - began)
+        with _one_probe(means) as means:
+            _contest(means, arena, result, scouts)
+        with result.spent.during("auditing"):
+            _audit(means, arena, result, scouts)
     finally:
         arena.close()
     return result
+
+
+@contextlib.contextmanager
+def _one_probe(means: Means) -> Iterator[Means]:
+    """The same means with one probe for all contests, started when the first of them asks for it."""
+    made: list[Probe] = []
+
+    def probe(arena: Arena) -> Probe:
+        if not made:
+            made.append(means.probe(arena))
+        return made[0]
+
+    try:
+        yield replace(means, probe=probe)
+    finally:
+        for one in made:
+            one.close()
 
 
 def _measured(
@@ -170,10 +192,11 @@ def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequenc
     """Blocks until there are enough."""
     for blocks, aa in _steps(names):
         contest.batch((*names, "base'") if aa else names, blocks, means.watch)
-        _take(contest, group)
-        result.overhead = beside(contest.probed, result.overhead)
-        if means.enough(group, result.overhead):
-            break
+        with result.spent.during("judging"):
+            _take(contest, group)
+            result.overhead = beside(contest.probed, result.overhead)
+            if means.enough(group, result.overhead):
+                break
 
 
 def _once_more(
@@ -252,7 +275,7 @@ def _check_base(
 
 def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
     """What head did in each case, by a record beside the kernel; one note where there is none."""
-    began, asked, timed = time.monotonic(), [], []
+    asked, timed = [], []
     for one, scouted in zip(result.cases, scouts["head"], strict=True):
         if one.course and one.head_fault is None and isinstance(scouted, timing.Scouted):
             config = scouted.config if scouted.config >= 0 else None
@@ -262,7 +285,6 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
         one.account = account
     missing = means.auditor.recording.missing
     result.notes += [f"no ledger of the GPU's work: {missing}"] if missing else []
-    result.spent.auditing = time.monotonic() - began
 
 
 def _slower(one: Measured, cost: Overhead) -> float:

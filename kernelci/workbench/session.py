@@ -153,6 +153,10 @@ class Session:
         """Which candidate runs, counted from 1; 0 where none does. What an earlier one got ready is gone."""
         return self._started if self._candidate is not None else 0
 
+    def start(self) -> None:
+        """Have the candidate running with the kernel imported, before anything is asked of it. Raises Verdict."""
+        self._running()
+
     def prepare(self, message: Series) -> Prepared:
         """Get a series ready in the candidate. Raises Verdict."""
         answer = self._answered(message, Prepared)

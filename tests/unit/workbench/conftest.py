@@ -60,13 +60,20 @@ def opener(zygote: Zygote) -> Callable[..., Opener]:
 
 
 @pytest.fixture
-def probe(zygote: Zygote) -> Callable[[Arena], Probe]:
+def probe(zygote: Zygote) -> Iterator[Callable[[Arena], Probe]]:
     """What starts a probe of the clock's own cost on an arena."""
+    made: list[Probe] = []
 
     def opened(arena: Arena, source: Source, entry: str) -> Session:
         return Session(zygote, source, entry, "triton", "cpu", Limits(30.0, 30.0, 2**31), arena=arena)
 
-    return lambda arena: Probe(arena, opened)
+    def start(arena: Arena) -> Probe:
+        made.append(Probe(arena, opened))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
 
 
 @pytest.fixture

@@ -116,6 +116,19 @@ def test_a_kernel_against_itself(run: Run, opener: MakeOpener) -> None:
     assert (("", ""), [{"base", "head", "base'"}]) == (_faults(one), _sides(one))
 
 
+def test_all_contests_share_a_probe(run: Run, opener: MakeOpener, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Probe] = []
+    sample = Probe.sample
+
+    def seen(self: Probe) -> Window:
+        asked.append(self)
+        return sample(self)
+
+    monkeypatch.setattr(Probe, "sample", seen)
+    run({"base": opener(PLAIN), "head": opener(PLAIN)}, differs=lambda one, cost: True)
+    assert (True, 1) == (len(asked) > 2, len(set(map(id, asked))))
+
+
 def test_base_is_measured_before_any_process_of_head_is_there(run: Run, opener: MakeOpener) -> None:
     one = _only(run({"base": opener(PLAIN), "head": opener(PLAIN)}))
     assert [{"base", "base.short", "base.solo", "base.warm", "base.each"}] == [
