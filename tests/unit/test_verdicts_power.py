@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kernelci import stats
 from kernelci.model import Verdict
+from kernelci.workbench import clock, figures
 
 ROOT = Path(__file__).resolve().parents[2]
-WORDS = {1: Verdict.SLOWER, -1: Verdict.FASTER, 2: Verdict.SAME, 0: Verdict.UNKNOWN}
+WORDS = {1: Verdict.SLOWER, -1: Verdict.FASTER, 2: Verdict.SAME, 0: Verdict.UNKNOWN, 3: None}  # None: INVALID
+OPEN = (Verdict.UNKNOWN, stats.LOOKS.budget)
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +62,31 @@ def recording(power: ModuleType) -> Any:
 
 
 def test_nothing_slower_nothing_found(power: ModuleType, recording: Any) -> None:
-    found = power.experiment(recording, 0.0, 300, 1)
+    found = power.experiment(recording, 0.0, 150, 1)
     assert (0, 0.0) == (found.wrong_prs, found.slower)
     assert found.quiet > 0.97
 
 
 @pytest.mark.parametrize(("slowdown", "least"), [(0.01, 0.90), (0.02, 0.99), (0.05, 1.0)])
 def test_what_is_slower_is_found(slowdown: float, least: float, power: ModuleType, recording: Any) -> None:
-    found = power.experiment(recording, slowdown, 200, 2)
+    found = power.experiment(recording, slowdown, 80, 2)
     assert (0, True) == (found.wrong_prs, found.slower >= least)
 
 
-def test_all_at_once_is_one_by_one(power: ModuleType) -> None:
+def _channels(events: Any, wall: Any, cycles: Any) -> Any:
+    return np.stack([events, events + wall, events + cycles], axis=-1)
+
+
+@pytest.mark.parametrize(("wall", "cycles"), [(0.0, 0.0), (0.012, 0.001), (0.05, 0.004), (0.012, math.nan)])
+def test_all_at_once_is_one_by_one(power: ModuleType, wall: float, cycles: float) -> None:
     draw = np.random.default_rng(3)
     shift = draw.choice([0.0, 0.006, 0.01, -0.02], (2, 30))[..., None]
-    series, control = draw.normal(0, 0.004, (2, 30, 24)) + shift, draw.normal(0, 0.004, (2, 30, 12))
+
+    def drawn(blocks: int, moved: Any) -> Any:
+        events, other = draw.normal(0, 0.004, (2, 30, blocks)) + moved, draw.normal(0, 1, (2, 2, 30, blocks))
+        return _channels(events, wall * other[0], cycles * other[1])
+
+    series, control = drawn(24, shift), drawn(12, 0.0)
 
     said, used = power.judged(series, control)
 
@@ -82,35 +96,70 @@ def test_all_at_once_is_one_by_one(power: ModuleType) -> None:
         ]
 
 
+def test_what_only_the_events_show_is_not_slower(power: ModuleType) -> None:
+    draw = np.random.default_rng(6)
+    events = draw.normal(0.004, 0.0002, (1, 60, 24))
+    series = _channels(events, draw.normal(-0.004, 0.0002, events.shape), 0.0)
+    control = _channels(draw.normal(0, 0.0002, (1, 60, 12)), 0.0, 0.0)
+    assert {power.SAME} == set(power.judged(series, control)[0].ravel())
+    assert {power.INVALID} == set(power.judged(series + np.array([0.02, 0.0, 0.02]), control)[0].ravel())
+
+
+def test_what_cycles_do_not_show_is_not_slower(power: ModuleType) -> None:
+    draw = np.random.default_rng(7)
+    events = draw.normal(0.02, 0.0002, (1, 60, 24))
+    control = _channels(draw.normal(0, 0.0002, (1, 60, 12)), 0.0, 0.0)
+    said = [set(power.judged(_channels(events, 0.0, by), control)[0].ravel()) for by in (0.0, -0.02)]
+    assert [{power.SLOWER}, {power.UNKNOWN}] == said
+
+
 def test_a_second_contest_is_judged_as_a_run_judges_it(power: ModuleType) -> None:
     draw = np.random.default_rng(4)
     said = draw.choice([-1, 0, 1, 2], (2, 30))
-    again = draw.normal(0, 0.004, (2, 30, 8)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None]
-    control = draw.normal(0, 0.004, (2, 30, 4))
+    again = draw.normal(0, 0.004, (2, 30, 8, 1)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None, None]
+    control = draw.normal(0, 0.004, (2, 30, 4, 1))
 
     found = power.confirmed(said, again, control)
 
     for place in np.ndindex(said.shape):
         verdict = WORDS[int(said[place])]
-        stays = stats.shows(stats.effect(again[place], aa=control[place]), verdict, 0.005) or said[place] in (0, 2)
+        one = stats.effect(again[place][:, 0], aa=control[place][:, 0])
+        stays = stats.shows(one, verdict, 0.005) or said[place] in (0, 2)
         assert (verdict if stays else Verdict.UNKNOWN) is WORDS[int(found[place])]
 
 
-def _one_by_one(series: Any, control: Any) -> list[tuple[Verdict, int]]:
-    """As a run decides: row by row with the public functions."""
-    said = dict.fromkeys(range(len(series)), (Verdict.UNKNOWN, stats.LOOKS.budget))
-    p = [1.0] * len(series)
+def _one_by_one(series: Any, control: Any) -> list[tuple[Verdict | None, int]]:
+    """As a run decides: row by row with the public functions, as figures.Duel uses them."""
+    said: dict[int, tuple[Verdict | None, int]] = dict.fromkeys(range(len(series)), OPEN)
+    p, agree = [1.0] * len(series), [True] * len(series)
     for blocks in stats.LOOKS.at:
-        open_ = [row for row, (word, _) in said.items() if word is Verdict.UNKNOWN]
+        still = [row for row, answer in said.items() if answer == OPEN]
         beside = control[:, :blocks]
-        found = {row: stats.effect(series[row, :blocks], aa=beside[row]) for row in open_}
+        found = {row: _effect(series[row, :blocks], beside[row]) for row in still}
         for row, one in found.items():
-            p[row] = one.p
+            p[row], agree[row] = one.p, _agree(series[row, :blocks], beside[row])
         q = stats.benjamini_hochberg(p)
         for row, one in found.items():
-            word = stats.decide(one, q[row], 0.005, noise=stats.noise_floor(beside[row], blocks, series[row, :blocks]))
-            said[row] = (word, blocks if word is not Verdict.UNKNOWN else stats.LOOKS.budget)
-    return [said[row] for row in range(len(series))]
+            now = series[row, :blocks]
+            noise = stats.noise_floor(beside[row, :, 0], blocks, now[:, 0])
+            cycles = None if np.isnan(now[:, 2]).any() else stats.effect(now[:, 2])
+            word = stats.decide(one, q[row], 0.005, noise=noise, cycles=cycles)
+            said[row] = (word, blocks) if word is not Verdict.UNKNOWN and agree[row] else OPEN
+    return [
+        (None, used) if answer == OPEN[0] and not agree[row] else (answer, used) for row, (answer, used) in said.items()
+    ]
+
+
+def _effect(now: Any, beside: Any) -> stats.Effect:
+    """The effect by events, with the p that both clocks show."""
+    device, wall = (stats.effect(now[:, channel], aa=beside[:, channel]) for channel in (0, 1))
+    confirmed = wall.p <= figures.CONFIRMED and wall.effect * device.effect > 0
+    return replace(device, p=device.p if confirmed else max(wall.p, device.p))
+
+
+def _agree(now: Any, beside: Any) -> bool:
+    device, wall = (stats.effect(now[:, channel], aa=beside[:, channel]) for channel in (0, 1))
+    return wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE
 
 
 def test_spreads_name_each_row(power: ModuleType, recording: Any) -> None:
@@ -128,8 +177,43 @@ def test_a_section_is_replaced_in_its_place(power: ModuleType) -> None:
 def test_the_command_prints_both_tables(tmp_path: Path) -> None:
     path = tmp_path / "blocks.json"
     path.write_text(json.dumps(made_up(3)), encoding="utf-8")
-    command = [sys.executable, "benchmarks/verdicts_power.py", str(path), "--prs", "50"]
+    command = [sys.executable, "benchmarks/verdicts_power.py", str(path), "--prs", "50", "--repetitions", "1"]
     done = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)
     assert ["| 0% | 50 | 0 |", "| 5% | 50 | 0 |"] == [done.stdout.splitlines()[line][:15] for line in (2, 5)]
     assert "| softmax/triton 2 |" in done.stdout
+    assert ["| 1 | 200 | 0 |"] == [line[:15] for line in done.stdout.splitlines()[-1:]]
+
+
+def test_spread_between_processes(power: ModuleType) -> None:
+    draw = np.random.default_rng(8)
+    sets = np.repeat(np.arange(200), 4)
+    inside = draw.normal(0, 0.002, 800)
+    between = sys.modules["spreads"].between
+    assert between(inside, sets) < 0.0006
+    assert between(inside + draw.normal(0, 0.003, 200)[sets], sets) == pytest.approx(0.003, rel=0.15)
+
+
+def test_goals_beside_what_was_found(power: ModuleType) -> None:
+    powers = [power.Power(size, 1000, 1, found, 0.0, 0.9, 0.0, 9.0, 4.5) for size, found in ((0.0, 0.0), (0.02, 0.98))]
+    noise_of = [power.Spread("row", 2, *([0.001] * 6), 0.96, 0.001, 0.0)]
+    assert [
+        ("wrong pull requests, at most 0.1%", "2 of 2,000", True),
+        ("A/A effects within 0.3%, 95 %", "96.0%", True),
+        ("2% found, 99%", "98.0%", False),
+        ("GPU seconds a row, at most 4", "4.5", False),
+    ] == power.goals(powers, noise_of)
+
+
+def test_a_row_with_clocks_is_judged_in_cycles(power: ModuleType) -> None:
+    pairs = ((100.0, 102.0), (100.0, 104.0))
+    row = power.Recorded("row", pairs, {}, clock=power.blocks_file.Pairs(((2e9, 1e9), (1e9, 1e9))))
+    assert power.channels(row, "0")[:, 2] == pytest.approx([math.log(0.51), math.log(1.04)])
+
+
+@pytest.mark.parametrize(("seen", "blocks", "known"), [(0, 4, False), (1, 4, False), (3, 3, True)])
+def test_clocks_that_few_blocks_show_are_not_known(power: ModuleType, seen: int, blocks: int, known: bool) -> None:
+    clock_pairs = tuple((1e9, 1e9 if index < seen else 0.0) for index in range(4))
+    row = power.Recorded("row", ((100.0, 101.0),) * 4, {}, clock=power.blocks_file.Pairs(clock_pairs))
+    found = power.channels(row, "0")
+    assert (blocks, known) == (len(found), not np.isnan(found[:, 2]).any())
