@@ -62,6 +62,8 @@ class Recorded(Struct, frozen=True):
     """Of one window, of drawing for it, of checking it, and of starting a process (its share of the kernel's)."""
     do_bench: tuple[Pair, ...] = ()
     """Medians of triton.testing.do_bench one after the other, of equal sides, ns."""
+    overhead: dict[str, float] = {}
+    """Of a window beside its calls, ns, by the probe: its interval, and the standard deviation of one window."""
     blocks: tuple[OneBlock, ...] = ()
 
     @property

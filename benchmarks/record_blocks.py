@@ -258,6 +258,7 @@ def recorded(name: str, row: Row, cost: Overhead) -> Recorded:
         tuple(one.set for one in counting),
         {key: round(sum(values) / len(values), 6) for key, values in row.seconds.items()},
         tuple(row.do_bench),
+        {"ns": cost.ns, "low": cost.low, "high": cost.high, "spread": cost.spread},
         tuple(_block_of(one, cost) for one in row.taken),
     )
 
