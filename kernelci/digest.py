@@ -230,8 +230,11 @@ def without_times(table: Table) -> Table:
 
 
 def tables(report: Report) -> tuple[Table, ...]:
-    """The metrics of each rung that has any. A tag `name:output` puts the metric on that output's line."""
-    found = (_table(report, name) for name in rung_names(report))
+    """The metrics of each rung that has any. A tag `name:output` puts the metric on that output's line.
+
+    Where a row's and its outputs' are all others, they are two tables: one of both is mostly gaps.
+    """
+    found = (part for name in rung_names(report) for part in _parted(_table(report, name)))
     return tuple(table for table in found if table.lines)
 
 
@@ -250,6 +253,29 @@ def _table(report: Report, name: str) -> Table:
     tags = _chosen(columns)
     cells = tuple((key, tuple(metrics.get(tag) for tag in tags)) for key, metrics in lines)
     return Table(name, tuple(columns[tag] for tag in tags), cells, tuple(outcomes))
+
+
+def _parted(table: Table) -> tuple[Table, ...]:
+    """The lines of rows and those of outputs apart, where a row has both and no column is in both."""
+    places = [{(key[0], *key[2:]) for key, _ in table.lines if bool(key[1]) is of} for of in (False, True)]
+    if not places[0] & places[1]:
+        return (table,)
+    parts = [
+        _only(table, [at for at, (key, _) in enumerate(table.lines) if bool(key[1]) is of]) for of in (False, True)
+    ]
+    return (table,) if set(parts[0].columns) & set(parts[1].columns) else tuple(parts)
+
+
+def _only(table: Table, kept: list[int]) -> Table:
+    """So many of its lines, and the columns that they have."""
+    lines = [table.lines[number] for number in kept]
+    columns = [at for at in range(len(table.columns)) if any(cells[at] is not None for _, cells in lines)]
+    return Table(
+        table.rung,
+        tuple(table.columns[at] for at in columns),
+        tuple((key, tuple(cells[at] for at in columns)) for key, cells in lines),
+        tuple(table.outcomes[number] for number in kept),
+    )
 
 
 def _chosen(columns: Iterable[str]) -> tuple[str, ...]:

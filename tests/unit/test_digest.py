@@ -3,7 +3,7 @@ from types import ModuleType
 import pytest
 
 from kernelci import digest
-from kernelci.model import Finding, Row, RungResult
+from kernelci.model import Finding, Metric, Row, RungResult, Unit
 from kernelci.reasons import REASONS, Outcome
 
 
@@ -89,6 +89,20 @@ def test_our_own_texts_are_harmless_markdown() -> None:
 
     assert [] == [text for text in texts if any(sign in text for sign in ("<", "|", "@", "](", "\n"))]
     assert [] == [text for text in texts if text.count("`") % 2]
+
+
+def test_a_rows_figures_and_its_outputs_are_apart_where_they_share_no_column(reports) -> None:
+    metrics = (
+        Metric("span", 5.0, Unit.NANOSECONDS, "traced"),
+        Metric("share:load", 0.4, Unit.FRACTION, "share"),
+        Metric("share:store", 0.6, Unit.FRACTION, "share"),
+    )
+    rung = RungResult("trace", Outcome.PASSED, rows=(Row(Outcome.PASSED, "8x8", metrics=metrics),))
+
+    found = digest.tables(reports.report((reports.kernel("softmax/cuda", rung),)))
+    assert [("traced",), ("share",)] == [table.columns for table in found]
+    assert ["", "load", "store"] == [key[1] for table in found for key, _ in table.lines]
+    assert [1, 2] == [len(table.outcomes) for table in found]
 
 
 def test_times_leave_the_other_tables(reports) -> None:

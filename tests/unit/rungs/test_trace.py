@@ -1,6 +1,7 @@
 """The trace rung: what it asks for, what it leaves, and when it is skipped."""
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -243,5 +244,8 @@ def test_a_comment_shows_the_regions(report: Report) -> None:
 
 def test_the_page_shows_the_regions_and_links_the_file(report: Report) -> None:
     page = html.render(report, Context())
-    assert "softmax/cuda load</code>" in page
+    tables = re.findall(r"<summary>trace .*?</details>", page, re.DOTALL)
+    assert ["traced" in table for table in tables] == [True, False]  # the call, and its regions
+    assert "<td><code>load</code></td>" in tables[1]
+    assert "40 %" in tables[1]
     assert f'href="{report.kernels[0].rungs[-1].artifacts[0].path}"' in page
