@@ -4,6 +4,7 @@ All text is cleaned and escaped; only charts that kernelci draws are markup.
 """
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ LINES = 600  # of one table
 POINTS = 400
 MESSAGE, LOG = 60, 40  # lines
 # Rungs whose rows have sections of their own.
-OWN_SECTIONS = ("benchmark", "roofline", "profile")
+OWN_SECTIONS = ("benchmark", "roofline", "profile", "trace")
 
 
 class Placed(Struct, frozen=True):
@@ -75,6 +76,7 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         "second_reason": second.reason,
         "reproduce": digest.reproduce,
         "reason": REASONS.__getitem__,
+        "coded": coded,
         "bar": bar,
         "href": href,
     }
@@ -95,6 +97,11 @@ def href(path: str) -> Markup:
     return Markup('<a href="{0}">{1}</a>').format(path, shown) if plain else Markup(shown)
 
 
+def coded(text: str) -> Markup:
+    """A text with what stands in backticks as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(inert.clean(text)))))
+
+
 def bar(time: Time) -> Markup:
     """A comparison's interval as a small chart."""
     delta = time.delta
@@ -108,7 +115,8 @@ def view(report: Report, context: Context) -> dict[str, Any]:
     """The names that the template can use."""
     found = times(report)
     placed = tuple(_placed(report))
-    tables = [table for table in digest.tables(report) if table.rung not in OWN_SECTIONS]
+    every = digest.tables(report)
+    tables = [table for table in every if table.rung not in OWN_SECTIONS]
     return {
         "report": report,
         "verdict": digest.verdict(report),
@@ -130,7 +138,9 @@ def view(report: Report, context: Context) -> dict[str, Any]:
         "chart": Markup(chart(report, placed)),
         "bars": Markup(charts.BAR_STYLE),
         "placed": placed[:LINES],
-        "profiles": [table for table in digest.tables(report) if table.rung == "profile"],
+        "profiles": [table for table in every if table.rung == "profile"],
+        "traces": [table for table in every if table.rung == "trace"],
+        "traced": tuple(_rows(report, "trace")),
         "advised": tuple(_rows(report, "profile")),
         "tables": [(table, table.lines[:LINES]) for table in tables],
         "differences": attached.differences(report, context.files),

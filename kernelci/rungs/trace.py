@@ -103,6 +103,7 @@ def metrics(summed: Table) -> Iterator[Metric]:
     """A line for each region, and what holds for the call."""
     yield Metric("span", summed.span_ns, Unit.NANOSECONDS, "traced", "from the first warp's begin to the last's end")
     yield Metric("warps", summed.warps, Unit.COUNT, "warps", "that are in the trace")
+    yield Metric("sms", summed.sms, Unit.COUNT, "multiprocessors", "that had a warp")
     if summed.overlap is not None:
         text = "of a multiprocessor's copying or computing, whichever is less, in which it does both"
         yield Metric("overlap", summed.overlap, Unit.FRACTION, "overlap", text)

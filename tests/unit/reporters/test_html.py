@@ -15,7 +15,7 @@ from kernelci import reporters
 from kernelci.model import Artifact, Environment, Metric, Report, Row, RungResult, Unit, Verdict
 from kernelci.reasons import Outcome
 from kernelci.reporters import Context
-from kernelci.reporters.html import href
+from kernelci.reporters.html import coded, href
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="a()">\x1b[31m{{ 7 * 7 }}'
 CASE = "65536x2048-bf16"
@@ -189,3 +189,7 @@ def test_a_browser_shows_it_without_complaint(reports: ModuleType, tmp_path: Pat
     )
     assert "<h2>Roofline</h2>" in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_what_stands_in_backticks_is_code_and_nothing_else_markup() -> None:
+    assert "a &lt;b&gt; <code>run &amp; go</code> `" == str(coded("a <b> `run & go` `"))

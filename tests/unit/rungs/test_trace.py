@@ -244,7 +244,9 @@ def test_a_comment_shows_the_regions(report: Report) -> None:
 
 def test_the_page_shows_the_regions_and_links_the_file(report: Report) -> None:
     page = html.render(report, Context())
-    tables = re.findall(r"<summary>trace .*?</details>", page, re.DOTALL)
+    section = page.partition("<h2>Inside the kernel</h2>")[2].partition("<h2>")[0]
+    assert "from the host a call takes 25 µs" in section
+    tables = re.findall(r"<table>.*?</table>", section, re.DOTALL)
     assert ["traced" in table for table in tables] == [True, False]  # the call, and its regions
     assert "<td><code>load</code></td>" in tables[1]
     assert "40 %" in tables[1]
