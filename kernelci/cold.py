@@ -89,7 +89,10 @@ def trace(court: Court, side: str, what: Start, reference: Reference, case: Case
     def traced(arena: Arena, at: TraceAt) -> Session:
         return start(court, side, replace(what, caches=(), trace=at), arena)  # caches hold builds without marks
 
-    return tracer.trace(traced, drawn, regions, device, court.config.compile_timeout_s)
+    def clock_hz() -> float | None:
+        return court.state_of_gpu().state(whole=False).sm_clock_hz
+
+    return tracer.trace(traced, drawn, regions, device, court.config.compile_timeout_s, sm_clock_hz=clock_hz)
 
 
 def follow(court: Court, side: str, what: Start, reference: Reference, case: Case) -> Followed:

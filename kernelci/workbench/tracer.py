@@ -30,8 +30,10 @@ def trace(
     device: str,
     compile_s: float = 0.0,
     size: int = BUFFER_BYTES,
+    sm_clock_hz: Callable[[], float | None] = lambda: None,
 ) -> Trace:
-    """The trace of one call, whatever the buffer says; the first one has so much longer, to compile.
+    """The trace of one call, whatever the buffer says; the first one has so much longer, to compile. `sm_clock_hz` is
+    asked right after it: what the clock is taken for where the call is too short to measure it.
 
     Raises Verdict where a call does not come back.
     """
@@ -50,7 +52,8 @@ def trace(
                 # Of the calls alike, the third needs what the second had no room for.
                 layout = records.fitting(size, found.claimed, found.most_events)
                 found = _called(session, subject, at, layout)
-    return regions.build(found, names)
+            clock_hz = sm_clock_hz() or 1e9  # not known: a cycle is shown as a nanosecond
+    return regions.build(found, names, clock_hz * 1e-9)
 
 
 def _called(session: Session, subject: Subject, at: TraceAt, layout: Layout) -> Buffer:

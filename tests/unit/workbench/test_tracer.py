@@ -62,14 +62,16 @@ def cuda_zygote() -> Iterator[Zygote]:
 def traced(cuda_zygote: Zygote) -> Callable[..., Trace]:
     """The trace of a kernel that has so many warps of so many events, and does something `more`."""
 
-    def make(warps: int = 4, events: int = 4, more: str = "", size: int = 2**16) -> Trace:
+    def make(
+        warps: int = 4, events: int = 4, more: str = "", size: int = 2**16, clock_hz: float | None = None
+    ) -> Trace:
         text = textwrap.dedent(KERNEL.format(warps=warps, events=events, more=more))
         source = Source("ours", "kernel.py", {"kernel.py": text.encode()})
 
         def opened(arena: Arena, at: TraceAt) -> Session:
             return Session(cuda_zygote, source, "f", "cuda", "cpu", Limits(60, 60, 2**31), arena=arena, trace=at)
 
-        return tracer.trace(opened, DRAWN, ("load", "compute"), "cpu", size=size)
+        return tracer.trace(opened, DRAWN, ("load", "compute"), "cpu", size=size, sm_clock_hz=lambda: clock_hz)
 
     return make
 
@@ -103,6 +105,14 @@ def test_what_never_fits_is_told_and_the_rest_kept(traced: Callable[..., Trace])
 )
 def test_a_candidate_can_write_anything_there(traced: Callable[..., Trace], fault: str, note: str) -> None:
     assert any(note in each for each in traced(more=fault).notes)
+
+
+@pytest.mark.parametrize(("clock_hz", "length"), [(2e9, 5.0), (None, 10.0)])
+def test_a_call_too_short_to_tell_the_clock_has_that_of_nvml(
+    traced: Callable[..., Trace], clock_hz: float | None, length: float
+) -> None:
+    region = traced(warps=1, clock_hz=clock_hz).tracks[0].regions[0]
+    assert pytest.approx(length) == region.end_ns - region.begin_ns
 
 
 def test_a_kernel_that_writes_nothing_has_no_tracks(traced: Callable[..., Trace]) -> None:
