@@ -31,6 +31,7 @@ REVEALING = ("swinging", "tail", "constant")
 SOME = 4
 ONE_SHAPE_CASES = 2  # the same shape, checked and timed
 VARIED = "normal:0"
+NEAR = ("poked", "swapped")  # variants that differ from it in an element or two
 
 
 class Drawn(Struct, frozen=True):
