@@ -36,6 +36,21 @@ class ModelNew(nn.Module):
 '''
 
 
+KEPT_ANSWERS = """
+import torch
+from torch import nn
+
+kept = {}
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        key = x.reshape(-1)[::50].sum().item()
+        if key not in kept:
+            kept[key] = torch.softmax(x, 1)
+        return kept[key].clone()
+"""
+
+
 def _climb(root: Path) -> Report:
     options = config.load(root, {}, {"cache": str(root / "cache"), "targets": ("sm_90a",)})
     found = catalog.scan(root, options)
@@ -73,10 +88,19 @@ def test_triton_solutions_are_compiled(climbed: dict[str, KernelReport]) -> None
 
 
 @pytest.mark.slow
-def test_an_extension_is_built_in_the_sandbox(tmp_path: Path) -> None:
-    for folder in ("references", "kernels/cumsum"):
+@pytest.mark.parametrize(
+    ("problem", "text", "stopped"),
+    [("cumsum", EXTENSION, None), ("softmax", KEPT_ANSWERS, ("correctness", "wrong"))],
+    ids=["an extension that is built in the sandbox", "answers kept by a fingerprint"],
+)
+def test_a_single_solution(tmp_path: Path, problem: str, text: str, stopped: tuple[str, str] | None) -> None:
+    for folder in ("references", f"kernels/{problem}"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(PROJECT / "references" / "cumsum.py", tmp_path / "references")
-    (tmp_path / "kernels" / "cumsum" / "inline.py").write_text(EXTENSION, encoding="utf-8")
+    shutil.copy(PROJECT / "references" / f"{problem}.py", tmp_path / "references")
+    (tmp_path / "kernels" / problem / "single.py").write_text(text, encoding="utf-8")
     (found,) = _climb(tmp_path).kernels
-    assert ("torch", None) == (found.backend, found.stopped_at)
+    finding = found.stopped_at.finding if found.stopped_at else None
+    assert ("torch", stopped) == (
+        found.backend,
+        (found.stopped_at.rung, finding.reason) if found.stopped_at and finding else None,
+    )
