@@ -80,12 +80,10 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
                 gain[r, g, w] = T.if_then_else(g < groups, weight[g, w], T.cast(0, dtype))
             for r, g, w in T.Parallel(height, lanes, width):
                 h[r, g, w] = T.cast(left[r, g, w], "float32") + T.cast(right[r, g, w], "float32")
-            mark("END_load")
-            mark("BEGIN_epilogue")
             for r, g, w in T.Parallel(height, lanes, width):
                 if (program * height + r < rows) & (g < groups):
                     residual_out[program * height + r, g, w] = T.cast(h[r, g, w], dtype)
-            mark("END_epilogue")
+            mark("END_load")  # the stores of h have waited for all of x and residual
             mark("BEGIN_compute")
             for r, g, w in T.Parallel(height, lanes, width):
                 squares[r, g, w] = h[r, g, w] * h[r, g, w]
@@ -136,12 +134,10 @@ def row_program(dtype: str, width: int) -> Any:
                 for g, w in T.Parallel(LANES, width):
                     h[g, w] = T.cast(left[g, w], "float32") + T.cast(right[g, w], "float32")
                     squares[g, w] = squares[g, w] + h[g, w] * h[g, w]
-                mark("END_load")
-                mark("BEGIN_epilogue")
                 for g, w in T.Parallel(LANES, width):
                     if first + g < groups:
                         residual_out[row, first + g, w] = T.cast(h[g, w], dtype)
-                mark("END_epilogue")
+                mark("END_load")
             mark("BEGIN_compute")
             T.reduce_sum(squares, partial, dim=1)
             T.reduce_sum(partial, root, dim=0)

@@ -61,10 +61,10 @@ def tile_program(dtype: str, width: int, block: int) -> Any:
                     T.cast(x[program * height + r, g, w], "float32"),
                     -T.infinity("float32"),
                 )
-            mark("END_load")
-            mark("BEGIN_compute")
             T.reduce_max(values, partial, dim=2)
             T.reduce_max(partial, peak, dim=1)
+            mark("END_load")  # threads have exchanged their maxima, and so waited for all of the row
+            mark("BEGIN_compute")
             for r, g, w in T.Parallel(height, lanes, width):
                 values[r, g, w] = T.exp(values[r, g, w] - peak[r])
             T.reduce_sum(values, partial, dim=2)

@@ -79,7 +79,7 @@ def traced(build_all: Any) -> dict[str, Any]:
     return {f"{name} {target}": answer for (name, target), answer in zip(cases, answers, strict=True)}
 
 
-@pytest.mark.parametrize(("name", "marks"), [("softmax sm_80", 6), ("rmsnorm sm_90a", 8), ("matmul sm_90a", 8)])
+@pytest.mark.parametrize(("name", "marks"), [("softmax sm_80", 6), ("rmsnorm sm_90a", 6), ("matmul sm_90a", 8)])
 def test_a_trace_build_reads_clocks_and_stores_records(traced: Any, name: str, marks: int) -> None:
     assert "" == traced[name]["error"], traced[name]["message"]
     (build,) = traced[name]["builds"]
@@ -87,6 +87,14 @@ def test_a_trace_build_reads_clocks_and_stores_records(traced: Any, name: str, m
     assert 2 == len(re.findall(TIMER, sass))
     assert len(re.findall(CLOCK, sass)) >= marks + 2
     assert len(re.findall(STORE, sass)) >= marks
+
+
+@pytest.mark.parametrize("name", ["softmax sm_80", "rmsnorm sm_90a"])
+def test_load_ends_after_something_that_waits_for_what_was_loaded(traced: Any, name: str) -> None:
+    """Arithmetic moves across a mark; threads that meet, and stores, do not."""
+    (build,) = traced[name]["builds"]
+    loading = build["files"]["sass"].partition("LDG")[2].partition(CLOCK)[0]
+    assert re.search(r"BAR\.SYNC|STG", loading)
 
 
 def test_a_pipelined_matmul_is_still_multiplied_by_consumers(traced: Any) -> None:
