@@ -74,7 +74,7 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
     host = timeline.account(followed)
     found.artifacts.append(_kept(referee, case, seen, ".json", followed))
     changes = tuple(_against_base(referee, case, summed, found))
-    notes = (*changes, *_apart(referee, case, summed), *timeline.told(host), *seen.notes)[:NOTES]
+    notes = (*changes, *_apart(referee, case, summed), *_idle(seen), *timeline.told(host), *seen.notes)[:NOTES]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
 
 
@@ -126,6 +126,13 @@ def _apart(referee: Referee, case: Case, summed: Table) -> Iterator[str]:
     if time and summed.span_ns / time - 1 > APART:
         more = units.value(summed.span_ns / time - 1, Unit.FRACTION)
         yield f"the traced call takes {more} longer than the timed one: read shares, not times"
+
+
+def _idle(seen: Trace) -> Iterator[str]:
+    """Warps that mark nothing, as those beside a producer: their lives are in no region."""
+    idle = sum(not track.regions for track in seen.tracks)
+    if idle:
+        yield f"{idle} of {len(seen.tracks)} warps enter no region: all of their time is between regions"
 
 
 def _against_base(referee: Referee, case: Case, head: Table, found: Findings) -> Iterator[str]:

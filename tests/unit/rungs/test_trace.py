@@ -113,6 +113,12 @@ def test_a_traced_call_that_takes_longer_is_said(referee: Any) -> None:
     assert "the traced call takes 100 % longer than the timed one: read shares, not times" == notes[0]
 
 
+def test_warps_without_a_region_are_said(referee: Any) -> None:
+    referee.trace = lambda case: replace(SEEN, tracks=(*SEEN.tracks, Track(0, 0, 8, 0.0, 1000.0)))
+    notes = rung.trace(referee).rows[0].notes
+    assert "1 of 3 warps enter no region: all of their time is between regions" == notes[0]
+
+
 def with_base(referee: Any, sha256: str = "base", regions: tuple[str, ...] = ("load",)) -> Any:
     """The referee beside a base that loads longer and computes as long."""
     tracks = tuple(replace(each, end_ns=1100.0) for each in SEEN.tracks)
