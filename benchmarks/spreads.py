@@ -30,6 +30,8 @@ class Spread(Struct, frozen=True):
     middle: float
     """By the mean of all windows; 0: not recorded."""
     cycles: float
+    steady: float
+    """By the fastest windows' events, without what follows the SM clock, as a run takes it where that is clear."""
     wall: float
     processes: float
     """Between sets of processes, beyond what blocks of one set differ by."""
@@ -61,6 +63,18 @@ def channels(row: Recorded, slowdown: str) -> Array:
     return np.column_stack([events, wall, events + np.log(clocks[:, 1] / clocks[:, 0])])
 
 
+def following(series: Array, control: Array) -> Array:
+    """How times follow the clock, by `stats.following`, of log-ratios [..., blocks, channel] to [...]."""
+    seen, beside = (both[..., CYCLES] - both[..., EVENTS] for both in (series, control))
+    return stats.following(series[..., EVENTS], seen, control[..., EVENTS], beside)
+
+
+def steadied(series: Array, slope: Array) -> Array:
+    """The same without what follows the clock; cycles as they are."""
+    clock = np.where(slope == 0, 0.0, slope)[..., None] * np.nan_to_num(series[..., CYCLES] - series[..., EVENTS])
+    return series - np.stack([clock, clock, np.zeros_like(clock)], axis=-1)
+
+
 def spreads(recording: Recording, seed: int, times: int = 4000) -> list[Spread]:
     """Each row's noise, the effects resampled from its A/A blocks."""
     draw = np.random.default_rng(seed)
@@ -77,6 +91,7 @@ def spreads(recording: Recording, seed: int, times: int = 4000) -> list[Spread]:
                 float(aa.std(ddof=1)),
                 _middle(row),
                 float(by[:, CYCLES].std(ddof=1)),
+                float(steadied(by, following(by, by))[:, EVENTS].std(ddof=1)),
                 float(by[:, WALL].std(ddof=1)),
                 between(aa, np.asarray(row.sets)),
                 float(np.quantile(effects, 0.95)),

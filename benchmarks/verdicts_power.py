@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import blocks_file
 from blocks_file import Recorded, Recording
-from spreads import CONTROL, CYCLES, EVENTS, NARROW, WALL, Spread, channels, spreads
+from spreads import CONTROL, CYCLES, EVENTS, NARROW, WALL, Spread, channels, following, spreads, steadied
 
 from kernelci import stats
 from kernelci.workbench.clock import AGREE
@@ -44,6 +44,7 @@ COLUMNS = (
     "one block (sd)",
     "by the mean",
     "in cycles",
+    "without the clock's",
     "by the wall clock",
     "between processes",
     "95 % of A/A effects of 12 blocks",
@@ -80,9 +81,9 @@ def experiment(recording: Recording, slowdown: float, prs: int, seed: int, rows:
     moved = np.zeros((prs, rows), dtype=bool)
     moved[:, : rows // 10] = slowdown > 0
     control = _drawn(recording, 0.0, which, moved, CONTROL, draw)
-    said, blocks = judged(_drawn(recording, slowdown, which, moved, stats.LOOKS.budget, draw), control)
+    said, blocks, slope = judged(_drawn(recording, slowdown, which, moved, stats.LOOKS.budget, draw), control)
     again = np.where(np.abs(said) == 1, stats.AGAIN, 0)
-    said = confirmed(said, _drawn(recording, slowdown, which, moved, stats.AGAIN, draw), control)
+    said = confirmed(said, _drawn(recording, slowdown, which, moved, stats.AGAIN, draw), control, slope)
     quiet = ~moved
     wrong = ((np.abs(said) == 1) & quiet) | ((said == FASTER) & moved)
     found, same = (float((said[moved] == word).mean()) if slowdown else 0.0 for word in (SLOWER, SAME))
@@ -122,30 +123,41 @@ def _seconds(row: Recorded) -> tuple[float, float]:
     return 2 * ((2 * row.rounds + 1) * window + start), 2 * row.rounds * window + start
 
 
-def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Verdicts and blocks used, of log-ratios [prs, rows, blocks, channel].
+def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Verdicts, blocks used, and how times followed the clock then, of log-ratios [prs, rows, blocks, channel].
 
     As `figures.Duel` and `stats.decide` at each of `stats.LOOKS`, for all rows at once; a row that was decided is
     measured no further. INVALID: the clocks disagree at the last look.
     """
     said, used = np.zeros(series.shape[:2], dtype=np.int64), np.full(series.shape[:2], stats.LOOKS.budget)
-    p = np.ones(series.shape[:2])
+    p, follows = np.ones(series.shape[:2]), np.zeros(series.shape[:2])
     for blocks in stats.LOOKS.at:
-        now, beside = series[..., :blocks, :], control[..., :blocks, :]
+        raw, before = series[..., :blocks, :], control[..., :blocks, :]
+        slope = following(raw, before)
+        now, beside = steadied(raw, slope), steadied(before, slope)
         effect, low, high, by_events = stats.effects(now[..., EVENTS], aa=beside[..., EVENTS])
         by_wall, agree = _by_wall(effect, now[..., WALL], beside[..., WALL])
         still = said == UNKNOWN
         p = np.where(still, np.maximum(by_events, by_wall), p)
         limit = stats.LOOKS.limit(blocks)
         floor = np.hypot(FLOOR, stats.noise_floors(beside[..., EVENTS], blocks, now[..., EVENTS]))
+        plain = stats.effects(raw[..., EVENTS], aa=before[..., EVENTS])
         apart = ((low > 0) | (high < 0)) & (np.abs(effect) > floor) & (q_values(p) <= limit) & (limit > 0)
+        same = (low >= -FLOOR) & (high <= FLOOR) & ~apart & ~((slope < 0) & _differs(plain))
+        apart = apart & ((slope == 0) | (plain[0] * effect > 0))
         verdict = np.where(effect > 0, SLOWER, FASTER)
-        apart_too = apart & _shown(stats.effects(now[..., CYCLES]), verdict)
-        same = (low >= -FLOOR) & (high <= FLOOR) & ~apart
+        apart_too = apart & _shown(stats.effects(raw[..., CYCLES]), verdict)
         here = np.where(apart_too, verdict, np.where(same, SAME, UNKNOWN)) * agree
         used = np.where(still & (here != UNKNOWN), blocks, used)
+        follows = np.where(still, slope, follows)
         said = np.where(still, here, said)
-    return np.where((said == UNKNOWN) & ~agree, INVALID, said), used
+    return np.where((said == UNKNOWN) & ~agree, INVALID, said), used, follows
+
+
+def _differs(plain: tuple[Array, Array, Array, Array]) -> Any:
+    """What times as they were show to differ."""
+    effect, low, high, _ = plain
+    return ((low > 0) | (high < 0)) & (np.abs(effect) > FLOOR)
 
 
 def _by_wall(effect: Array, wall: Array, beside: Array) -> tuple[Array, Any]:
@@ -162,9 +174,10 @@ def _shown(found: tuple[Array, Array, Array, Array], verdict: NDArray[np.int64])
     return shows | np.isnan(effect)
 
 
-def confirmed(said: NDArray[np.int64], again: Array, control: Array) -> NDArray[np.int64]:
+def confirmed(said: NDArray[np.int64], again: Array, control: Array, slope: Array) -> NDArray[np.int64]:
     """What stays of these verdicts after a second contest of what is SLOWER or FASTER; as `stats.shows`."""
-    shows = _shown(stats.effects(again[..., EVENTS], aa=control[..., EVENTS]), said)
+    aa = steadied(control, slope)[..., EVENTS]
+    shows = _shown(stats.effects(steadied(again, slope)[..., EVENTS], aa=aa), said)
     found: NDArray[np.int64] = np.where((np.abs(said) == 1) & ~shows, UNKNOWN, said)
     return found
 
@@ -200,7 +213,17 @@ def tables(powers: list[Power], noise_of: list[Spread]) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"| {' | '.join(COLUMNS)} |", f"| :-- |{' --: |' * (len(COLUMNS) - 1)}"]
     for one in noise_of:
-        some = (one.block, one.middle, one.cycles, one.wall, one.processes, one.effects, one.apart, one.do_bench)
+        some = (
+            one.block,
+            one.middle,
+            one.cycles,
+            one.steady,
+            one.wall,
+            one.processes,
+            one.effects,
+            one.apart,
+            one.do_bench,
+        )
         lines.append(f"| {one.row} | {one.windows} | {' | '.join(_percent(each) for each in some)} |")
     return "\n".join(lines)
 

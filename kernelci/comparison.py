@@ -1,9 +1,9 @@
 """Times of head against base: each row's verdict, over the whole report, and what the gate makes of it. Pure.
 
 A row compares where it has the metric `delta` (a fraction, head over base less one, with its interval). Beside it may
-stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `cycles`, `again`, `time_base`, `time_head`, `roofline_base`,
-`roofline_head`; the same tags with `_end_to_end` compare the call with its host side. A row without `p` keeps the
-verdict that it has; one with `p_end_to_end` alone has the base's machine code, and its call is compared.
+stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `cycles`, `plain`, `again`, `time_base`, `time_head`,
+`roofline_base`, `roofline_head`; the same tags with `_end_to_end` compare the call with its host side. A row without
+`p` keeps the verdict that it has; one with `p_end_to_end` alone has the base's machine code, and its call is compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -148,9 +148,14 @@ def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, look
         practical = rule.end_to_end_floor if kind else rule.floor
         noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
         effect = _effect(found, kind)
-        verdict, doubt = _decided(found, kind, decide(effect, q, practical, looks, noise), practical)
+        plain = _shown(found[f"plain{kind}"]) if f"plain{kind}" in found else None
+        verdict, doubt = _decided(found, kind, decide(effect, q, practical, looks, noise, plain=plain), practical)
         verdicts.append(verdict)
         doubts += doubt
+        if plain is not None and verdict is Verdict.UNKNOWN:
+            doubts.append(
+                f"as the times were, with what followed the SM clock, it is {units.change(found[f'plain{kind}'])}"
+            )
         floor = least(practical, noise)
         found |= {
             f"q{kind}": Metric(f"q{kind}", min(q, 1.0), Unit.FRACTION, "q", "false discovery rate over the report"),

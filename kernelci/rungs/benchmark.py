@@ -183,7 +183,8 @@ def _floor(referee: Referee, one: Measured, kind: str) -> float:
 
 
 def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str) -> Answer:
-    return stats.decide(found.effect(), q, _floor(referee, one, kind), noise=found.noise(), cycles=found.cycles())
+    floor, noise = _floor(referee, one, kind), found.noise()
+    return stats.decide(found.effect(), q, floor, noise=noise, cycles=found.cycles(), plain=found.plain())
 
 
 def _enough(referee: Referee, inherited: bool = False) -> duel.Enough:

@@ -263,9 +263,20 @@ def per_call(blocks: Sequence[Block], side: str, cost: Callable[[Window], float]
     return [min(times) for times in found if times]
 
 
+def fastest(
+    blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]
+) -> list[tuple[Window, Window]]:
+    """The fastest window of both sides of each block that counts; not of one in which a side took no longer than the
+    clock itself."""
+    found = []
+    for block in blocks:
+        one, other = (min(block.windows.get(side, ()), key=cost, default=None) for side in (base, head))
+        if not block.dropped and one is not None and other is not None and min(cost(one), cost(other)) > 0:
+            found.append((one, other))
+    return found
+
+
 def log_ratios(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> tuple[float, ...]:
     """ln(head / base) of each block that counts; none of one in which a side took no longer than the clock itself."""
-    both = [block for block in blocks if not block.dropped and block.windows.get(base) and block.windows.get(head)]
-    pairs = zip(per_call(both, base, cost), per_call(both, head, cost), strict=True)
-    known = [(before, after) for before, after in pairs if before > 0 and after > 0]
-    return stats.paired([before for before, _ in known], [after for _, after in known])
+    pairs = fastest(blocks, base, head, cost)
+    return stats.paired([cost(one) for one, _ in pairs], [cost(other) for _, other in pairs])

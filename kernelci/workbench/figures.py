@@ -1,6 +1,7 @@
 """What a case's blocks come to: the figures of a benchmark row, and the reason where they can't be trusted."""
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
@@ -11,7 +12,7 @@ from kernelci.reference import Cost
 from kernelci.workbench import clock
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Time, Window
-from kernelci.workbench.contest import Block, log_ratios
+from kernelci.workbench.contest import Block, fastest, log_ratios
 
 NOISY_SHARE = 0.5
 CONFIRMED = 0.05  # the p with which the referee's clock must show an effect of its own
@@ -113,17 +114,31 @@ class Duel:
         both = [window for side in (base, head) for window in windows(blocks, side)]
         told = bool(both) and all(window.device_ns for window in both) and not end_to_end  # not of the host's share
         self._nothing = told and not all(overhead.device(window) for window in both)
+        self._sides, self._judge = (base, head), overhead.device if told else overhead.wall
+        self._slope = 0.0 if end_to_end else following(blocks, base, head, self._judge)
         self.wall = self._effect(blocks, base, head, overhead.wall)
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
-        judge = overhead.device if self.device else overhead.wall
-        self._aa = log_ratios(blocks, base, "base'", judge) if not end_to_end else ()
-        self._ratios = log_ratios(blocks, base, head, judge)
-        self._judge, self._sides = judge, (base, head)
-        self._cycles = () if end_to_end else cycles(blocks, base, head, judge)
+        self._aa = self._steady(blocks, base, "base'", self._judge) if not end_to_end else ()
+        self._ratios = self._steady(blocks, base, head, self._judge)
+        self._plain = stats.effect(
+            log_ratios(blocks, base, head, self._judge), aa=log_ratios(blocks, base, "base'", self._judge)
+        )
+        self._cycles = () if end_to_end else cycles(blocks, base, head, self._judge)
 
     def _effect(self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> stats.Effect:
-        aa = log_ratios(blocks, base, "base'", cost) if "." not in base else ()
-        return stats.effect(log_ratios(blocks, base, head, cost), aa=aa)
+        aa = self._steady(blocks, base, "base'", cost) if "." not in base else ()
+        return stats.effect(self._steady(blocks, base, head, cost), aa=aa)
+
+    def _steady(
+        self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]
+    ) -> tuple[float, ...]:
+        """Log-ratios without what follows the SM clock."""
+        ratios = log_ratios(blocks, base, head, cost)
+        if not self._slope:
+            return ratios
+        return tuple(
+            time - self._slope * clock for time, clock in zip(ratios, clocks(blocks, base, head, cost), strict=True)
+        )
 
     def effect(self) -> stats.Effect:
         """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect
@@ -143,6 +158,10 @@ class Duel:
         p = device.p if confirmed else max(wall.p, device.p)
         return stats.Effect(device.effect, device.low, device.high, p, device.blocks)
 
+    def plain(self) -> stats.Effect | None:
+        """The effect as the times were; None where nothing of it followed the clock."""
+        return self._plain if self._slope else None
+
     def cycles(self) -> stats.Effect | None:
         """The effect in cycles of the SM clock; None where the clock was not seen in half of the blocks."""
         if self.wall.blocks < stats.MIN_BLOCKS or 2 * len(self._cycles) < self.wall.blocks:
@@ -151,7 +170,7 @@ class Duel:
 
     def again(self, blocks: Sequence[Block]) -> stats.Effect:
         """The effect that a second contest shows, by the clock that judges and with the first one's A/A series."""
-        return stats.effect(log_ratios(blocks, *self._sides, self._judge), aa=self._aa)
+        return stats.effect(self._steady(blocks, *self._sides, self._judge), aa=self._aa)
 
     def noise(self) -> float:
         """The noise floor that base against base shows, as a fraction; 0 where it was not measured."""
@@ -175,6 +194,10 @@ class Duel:
         by_cycles = self.cycles()
         if by_cycles is not None:
             yield _delta("cycles", "delta, cycles", "head over base, less one, in cycles of the SM clock", by_cycles)
+        if self._slope:
+            yield _delta("plain", "delta, with the clock's", "head over base, less one, as the times were", self._plain)
+            text = "how far times follow changes of the SM clock, which delta leaves out"
+            yield Metric("follows_clock", -self._slope, Unit.FRACTION, "follows the clock", text)
 
     def metrics_again(self, blocks: Sequence[Block], kind: str = "") -> Iterator[Metric]:
         """What a second contest shows; nothing where there was none, or too little of it counts."""
@@ -191,10 +214,28 @@ def _delta(tag: str, name: str, text: str, found: stats.Effect) -> Metric:
 
 def cycles(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> tuple[float, ...]:
     """ln(head / base) in cycles, of each block that counts and in whose fastest windows the SM clock was seen."""
-    found = []
-    for block in blocks:
-        sides = [min(block.windows.get(side, ()), key=cost, default=None) for side in (base, head)]
-        taken = [cost(one) * one.sm_clock_hz for one in sides if one is not None]
-        if not block.dropped and len(taken) == 2 and min(taken) > 0:
-            found.append(math.log(taken[1] / taken[0]))
-    return tuple(found)
+    taken = [
+        (cost(one) * one.sm_clock_hz, cost(other) * other.sm_clock_hz)
+        for one, other in fastest(blocks, base, head, cost)
+    ]
+    return tuple(math.log(after / before) for before, after in taken if min(before, after) > 0)
+
+
+def clocks(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> tuple[float, ...]:
+    """ln(head / base) of the SM clocks in those windows; where one was not seen, the median of the others. All nan
+    where less than half were seen."""
+    pairs = [(one.sm_clock_hz, other.sm_clock_hz) for one, other in fastest(blocks, base, head, cost)]
+    known = [math.log(after / before) for before, after in pairs if min(before, after) > 0]
+    usual = statistics.median(known) if known and 2 * len(known) >= len(pairs) else math.nan
+    return tuple(
+        math.log(after / before) if min(before, after) > 0 and not math.isnan(usual) else usual
+        for before, after in pairs
+    )
+
+
+def following(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> float:
+    """How the times of these blocks follow the SM clock, by `stats.following`."""
+    sides = (head, f"{base}'")
+    times = [log_ratios(blocks, base, side, cost) for side in sides]
+    seen = [clocks(blocks, base, side, cost) for side in sides]
+    return float(stats.following(times[0], seen[0], times[1], seen[1]))

@@ -23,7 +23,7 @@ def fraction(tag: str, value: float, half: float) -> Metric:
 def compared(delta: float, p: float, half: float = 0.003, case: str = "64x64-fp16", **more: Any) -> Row:
     """A row as the benchmark rung leaves it: measured, once again too (`again`, `cycles`), and not judged yet."""
     kind, again, cycles = more.pop("kind", ""), more.pop("again", delta), more.pop("cycles", None)
-    others = {"again": again, "cycles": cycles}
+    others = {"again": again, "cycles": cycles, "plain": more.pop("plain", None)}
     metrics = (
         Metric(f"delta{kind}", delta, F, "change", "", delta - half, delta + half),
         Metric(f"p{kind}", p, F, "p"),
@@ -150,6 +150,12 @@ def test_what_another_measurement_does_not_show_is_unknown(reports, shown: dict[
     found = settled(reports, compared(0.02, 1e-7, **shown))
     row = rows(found)[0]
     assert (Verdict.UNKNOWN, Outcome.PASSED, (said,), 0) == (row.verdict, row.outcome, row.notes, found.exit_code)
+
+
+def test_what_times_as_they_were_show_is_not_the_same(reports) -> None:
+    said = "as the times were, with what followed the SM clock, it is +2.00 % [+1.70, +2.30]"
+    found = [rows(settled(reports, compared(0.001, 0.5, plain=plain)))[0] for plain in (0.02, 0.001)]
+    assert [(Verdict.UNKNOWN, (said,)), (Verdict.SAME, ())] == [(row.verdict, row.notes) for row in found]
 
 
 def test_a_faster_that_is_not_there_again_is_unknown(reports) -> None:

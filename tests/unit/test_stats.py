@@ -254,6 +254,26 @@ def test_cycles_that_show_nothing_ask_for_more_blocks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("found", "plain", "expected"),
+    [
+        (0.02, (0.02, 0.01, 0.03), Verdict.SLOWER),
+        (0.02, (0.002, -0.02, 0.024), Verdict.SLOWER),  # its times say little, and that the same way
+        (0.02, (-0.002, -0.02, 0.024), Verdict.UNKNOWN),
+        (-0.02, (0.01, -0.02, 0.04), Verdict.UNKNOWN),
+        (0.0, (0.0, -0.01, 0.01), Verdict.SAME),
+        (0.0, (0.004, 0.001, 0.007), Verdict.SAME),
+        (0.0, (0.02, 0.01, 0.03), Verdict.UNKNOWN),  # more power for the same work
+        (0.0, (-0.02, -0.03, -0.01), Verdict.UNKNOWN),
+    ],
+)
+def test_times_as_they_were_must_not_say_otherwise(
+    found: float, plain: tuple[float, float, float], expected: Verdict
+) -> None:
+    one = stats.Effect(found, found - 0.002, found + 0.002, 0.0, 12)
+    assert expected is stats.decide(one, 0.0, FLOOR, plain=stats.Effect(*plain, 0.0, 12))
+
+
+@pytest.mark.parametrize(
     ("values", "expected"), [((), 0.0), ((5.0,), 0.0), ((1.0, 2.0, 3.0), 1.4826), ((1.0, 2.0, 3.0, 4.0, 900.0), 1.4826)]
 )
 def test_spread_is_that_of_the_middle(values: tuple[float, ...], expected: float) -> None:

@@ -88,12 +88,31 @@ def test_all_at_once_is_one_by_one(power: ModuleType, wall: float, cycles: float
 
     series, control = drawn(24, shift), drawn(12, 0.0)
 
-    said, used = power.judged(series, control)
+    said, used, _ = power.judged(series, control)
 
     for pr in range(2):
         assert _one_by_one(series[pr], control[pr]) == [
             (WORDS[int(word)], int(blocks)) for word, blocks in zip(said[pr], used[pr], strict=True)
         ]
+
+
+def test_rows_at_the_power_limit_all_at_once_and_one_by_one(power: ModuleType) -> None:
+    draw = np.random.default_rng(9)
+
+    def drawn(blocks: int) -> Any:
+        seen, noise = draw.normal(0, 0.02, (2, 30, blocks)), draw.normal(0, 0.002, (2, 30, blocks))
+        moved = np.repeat([0.0, 0.01, -0.02], 10)[:, None] if blocks == 24 else 0.0
+        return _channels(-0.9 * seen + noise + moved, draw.normal(0, 0.005, seen.shape), seen)
+
+    series, control = drawn(24), drawn(12)
+    said, used, follows = power.judged(series, control)
+
+    for pr in range(2):
+        assert _one_by_one(series[pr], control[pr]) == [
+            (WORDS[int(word)], int(blocks)) for word, blocks in zip(said[pr], used[pr], strict=True)
+        ]
+    assert follows == pytest.approx(-0.9, abs=0.1)
+    assert (said[:, 10:20] == power.SLOWER).mean() > 0.9
 
 
 def test_what_only_the_events_show_is_not_slower(power: ModuleType) -> None:
@@ -116,10 +135,10 @@ def test_what_cycles_do_not_show_is_not_slower(power: ModuleType) -> None:
 def test_a_second_contest_is_judged_as_a_run_judges_it(power: ModuleType) -> None:
     draw = np.random.default_rng(4)
     said = draw.choice([-1, 0, 1, 2], (2, 30))
-    again = draw.normal(0, 0.004, (2, 30, 8, 1)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None, None]
-    control = draw.normal(0, 0.004, (2, 30, 4, 1))
+    again = draw.normal(0, 0.004, (2, 30, 8, 3)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None, None]
+    control = draw.normal(0, 0.004, (2, 30, 4, 3))
 
-    found = power.confirmed(said, again, control)
+    found = power.confirmed(said, again, control, np.zeros((2, 30)))
 
     for place in np.ndindex(said.shape):
         verdict = WORDS[int(said[place])]
@@ -133,33 +152,34 @@ def _one_by_one(series: Any, control: Any) -> list[tuple[Verdict | None, int]]:
     said: dict[int, tuple[Verdict | None, int]] = dict.fromkeys(range(len(series)), OPEN)
     p, agree = [1.0] * len(series), [True] * len(series)
     for blocks in stats.LOOKS.at:
-        still = [row for row, answer in said.items() if answer == OPEN]
-        beside = control[:, :blocks]
-        found = {row: _effect(series[row, :blocks], beside[row]) for row in still}
+        found = {row: _Duel(series[row, :blocks], control[row, :blocks]) for row in said if said[row] == OPEN}
         for row, one in found.items():
-            p[row], agree[row] = one.p, _agree(series[row, :blocks], beside[row])
+            p[row], agree[row] = one.effect.p, one.agrees
         q = stats.benjamini_hochberg(p)
         for row, one in found.items():
-            now = series[row, :blocks]
-            noise = stats.noise_floor(beside[row, :, 0], blocks, now[:, 0])
-            cycles = None if np.isnan(now[:, 2]).any() else stats.effect(now[:, 2])
-            word = stats.decide(one, q[row], 0.005, noise=noise, cycles=cycles)
+            word = stats.decide(one.effect, q[row], 0.005, noise=one.noise, cycles=one.cycles, plain=one.plain)
             said[row] = (word, blocks) if word is not Verdict.UNKNOWN and agree[row] else OPEN
-    return [
-        (None, used) if answer == OPEN[0] and not agree[row] else (answer, used) for row, (answer, used) in said.items()
-    ]
+    return [(None, OPEN[1]) if said[row] == OPEN and not agree[row] else said[row] for row in said]
 
 
-def _effect(now: Any, beside: Any) -> stats.Effect:
-    """The effect by events, with the p that both clocks show."""
-    device, wall = (stats.effect(now[:, channel], aa=beside[:, channel]) for channel in (0, 1))
-    confirmed = wall.p <= figures.CONFIRMED and wall.effect * device.effect > 0
-    return replace(device, p=device.p if confirmed else max(wall.p, device.p))
+class _Duel:
+    """What a run makes of a row's blocks."""
 
-
-def _agree(now: Any, beside: Any) -> bool:
-    device, wall = (stats.effect(now[:, channel], aa=beside[:, channel]) for channel in (0, 1))
-    return wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE
+    def __init__(self, now: Any, beside: Any) -> None:
+        clocks, others = now[:, 2] - now[:, 0], beside[:, 2] - beside[:, 0]
+        slope = float(stats.following(now[:, 0], clocks, beside[:, 0], others))
+        known = not np.isnan(clocks).any()
+        steady, aa = (
+            both[:, :2] - (slope * other[:, None] if slope else 0.0)
+            for both, other in ((now, clocks), (beside, others))
+        )
+        device, wall = (stats.effect(steady[:, channel], aa=aa[:, channel]) for channel in (0, 1))
+        confirmed = wall.p <= figures.CONFIRMED and wall.effect * device.effect > 0
+        self.effect = replace(device, p=device.p if confirmed else max(wall.p, device.p))
+        self.agrees = wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE
+        self.noise = stats.noise_floor(aa[:, 0], len(now), steady[:, 0])
+        self.cycles = stats.effect(now[:, 2]) if known else None
+        self.plain = stats.effect(now[:, 0], aa=beside[:, 0]) if slope else None
 
 
 def test_spreads_name_each_row(power: ModuleType, recording: Any) -> None:
@@ -196,7 +216,7 @@ def test_spread_between_processes(power: ModuleType) -> None:
 
 def test_goals_beside_what_was_found(power: ModuleType) -> None:
     powers = [power.Power(size, 1000, 1, found, 0.0, 0.9, 0.0, 9.0, 4.5) for size, found in ((0.0, 0.0), (0.02, 0.98))]
-    noise_of = [power.Spread("row", 2, *([0.001] * 6), 0.96, 0.001, 0.0)]
+    noise_of = [power.Spread("row", 2, *([0.001] * 7), 0.96, 0.001, 0.0)]
     assert [
         ("wrong pull requests, at most 0.1%", "2 of 2,000", True),
         ("A/A effects within 0.3%, 95 %", "96.0%", True),
