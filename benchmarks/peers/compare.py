@@ -1,177 +1,147 @@
 """The same kernels through kernelci, KernelBench's evaluator, flashinfer-bench's, and do_bench with allclose.
 
-python benchmarks/peers/compare.py [--kernelbench CHECKOUT] [--limit N] [--out TABLE.md]
+    python benchmarks/peers/compare.py [--kernelbench CHECKOUT] [--flashinfer CHECKOUT] [--budget S] [--out TABLE.md]
 
 Needs one GPU that nobody else uses. The peers are installed from their packages or imported from a checkout; one that
-can't be imported is left out and named. Each kernel has a process of its own in every evaluator but kernelci's and
-flashinfer-bench's, which isolate kernels themselves. A dishonest kernel should not pass: «let through» counts those.
+can't be imported is left out and named. A kernel has --deadline seconds in each; an evaluator that has used its budget
+is stopped, and its remaining kernels are «not reached». The table is written whenever there is something new.
 """
 
 import argparse
-import importlib.util
-import json
+import datetime
 import os
-import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+import evaluators
 import express
-from msgspec import Struct
+from evaluators import ROOT, Place, Verdicts
+from table import Result, spliced, table
 
-ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_S = 300.0
-Verdicts = dict[str, tuple[bool, float]]
+PAGE = ROOT / "docs" / "measurements.md"
+EVALUATORS: dict[str, tuple[Callable[[Place], Verdicts], str, str]] = {
+    "kernelci": (evaluators.kernelci, "kernelbench", ""),
+    "KernelBench": (evaluators.kernelbench, "kernelbench", "kernelbench"),
+    "flashinfer-bench": (evaluators.flashinfer, "flashinfer", "flashinfer_bench"),
+    "allclose + do_bench": (evaluators.allclose, "kernelbench", ""),
+}
+"""By name: what runs it, the form that it takes the kernels in, the module that it needs."""
+INTRODUCTION = """## The same kernels through other evaluators
+
+{date}, {gpu}, `python benchmarks/peers/compare.py`: softmax of {rows} × {cols} float32 by kernels of this
+repository and of tests/bad_kernels, empty caches, seconds with each evaluator's own start. kernelci: {lanes} lanes,
+rungs to correctness and benchmark, each kernel in processes of its own, every output of the timed windows checked.
+KernelBench: 5 correctness and 100 timed trials, a process for each kernel by this script. flashinfer-bench: its
+defaults, one process for all kernels. Last: `torch.allclose` once and `triton.testing.do_bench`, a process for each.
+"""
 
 
-class Result(Struct):
-    """What one evaluator made of the kernels: by name whether it passed and its time; seconds for all."""
-
-    peer: str
-    verdicts: Verdicts
-    seconds: float
-    missing: str = ""
-
-
-def timed(peer: str, evaluate: Callable[[], Verdicts]) -> Result:
-    """Evaluate, and take the time."""
+def measured(name: str, folder: Path, options: argparse.Namespace) -> Iterator[Result]:
+    """One evaluator's result as it grows. Its own failure is told in its line."""
+    run, form, module = EVALUATORS[name]
+    checkout = {"kernelbench": options.kernelbench, "flashinfer_bench": options.flashinfer}.get(module, "")
+    result = Result(name)
+    if module and evaluators.missing(module, checkout):
+        result.missing = f"{module} is not installed"
+        yield result
+        return
+    own = options.logs / name.replace(" ", "") if options.logs else folder / name
+    place = Place(folder / form, own.resolve(), options.budget, options.deadline, options.lanes, checkout)
     began = time.monotonic()
-    verdicts = evaluate()
-    return Result(peer, verdicts, time.monotonic() - began)
+    try:
+        for kernel, verdict in run(place):
+            result.verdicts[kernel], result.seconds = verdict, time.monotonic() - began
+            yield result
+    except (OSError, ValueError, KeyError) as error:
+        result.missing = f"ended with {type(error).__name__}: {evaluators.last_line(own) or error}"
+    if not result.verdicts and not result.missing:
+        result.missing = f"no verdict: {evaluators.last_line(own)}"
+    yield result
 
 
-def by_kernelci(root: Path) -> Verdicts:
-    """One run over all kernels: correctness, every timed output checked, times."""
-    command = [
-        sys.executable,
-        "-m",
-        "kernelci",
-        "--root",
-        str(root),
-        "run",
-        "--rungs",
-        "correctness,benchmark",
-        "--json",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
-    report = json.loads(done.stdout)
-    return {kernel["name"].split("/")[1]: _judged(kernel) for kernel in report["kernels"]}
+def compared(kernels: Sequence[express.Kernel], options: argparse.Namespace) -> None:
+    """All evaluators, the table written after every verdict."""
+    found: dict[str, Result] = {}
+    with evaluators.scratch() as scratch:
+        folder = Path(scratch)
+        express.kernelbench(kernels, folder / "kernelbench", target=_target(), deadline_s=options.deadline)
+        express.dataset(kernels, folder / "flashinfer")
+        for name in options.only:
+            for result in measured(name, folder, options):
+                found[name] = result
+                options.out.write_text(table(kernels, list(found.values())), encoding="utf-8")
+            print(f"{name}: {len(found[name].verdicts)} kernels in {found[name].seconds:.1f} s", flush=True)
 
 
-def _judged(kernel: dict[str, Any]) -> tuple[bool, float]:
-    outcomes = {rung["rung"]: rung["outcome"] for rung in kernel["rungs"]}
-    bad = {"FAILED", "INVALID", "BROKEN"} & set(outcomes.values())
-    rows = [row for rung in kernel["rungs"] if rung["rung"] == "benchmark" for row in rung.get("rows", [])]
-    times = [one["value"] for row in rows for one in row.get("metrics", []) if one["tag"] == "time"]
-    return not bad and outcomes.get("correctness") == "PASSED", float(times[0]) if times else 0.0
-
-
-def by_process(peer: str, root: Path, checkout: str) -> Verdicts:
-    """Each kernel in a process of its own."""
-    problem = root / "references" / "softmax.py"
-    return {path.stem: _alone(peer, problem, path, checkout) for path in sorted((root / "kernels").rglob("*.py"))}
-
-
-def _alone(peer: str, problem: Path, solution: Path, checkout: str) -> tuple[bool, float]:
-    command = [sys.executable, str(Path(__file__).with_name("evaluate.py")), peer, str(problem), str(solution)]
+def _asked(what: str) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=DEADLINE_S, env=_environment(checkout)
+            ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
         )
-        found = json.loads(done.stdout.splitlines()[-1])
-    except (subprocess.TimeoutExpired, ValueError, IndexError):
-        return False, 0.0
-    return bool(found["passed"]), float(found["ns"])
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
 
 
-def by_flashinfer(root: Path) -> Verdicts:
-    """Its own command over the dataset; its traces say what came of each solution."""
-    subprocess.run(["flashinfer-bench", "run", "--local", str(root), "--save-results"], check=False)
-    found: Verdicts = {}
-    for path in sorted((root / "traces").rglob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            trace = json.loads(line)
-            evaluation = trace.get("evaluation") or {}
-            if trace.get("solution"):
-                performance = evaluation.get("performance") or {}
-                found[trace["solution"]] = (
-                    evaluation.get("status") == "PASSED",
-                    float(performance.get("latency_ms", 0.0)) * 1e6,
-                )
-    return found
+def _target() -> str:
+    """The one GPU's target, for no evaluator but kernelci compiles for others."""
+    major, _, minor = _asked("compute_cap").partition(".")
+    return f"sm_{major}{minor}{'a' if int(major) >= 9 else ''}" if major.isdecimal() else "sm_90a"
 
 
-def _environment(checkout: str = "") -> dict[str, str]:
-    paths = [str(ROOT), *([str(Path(checkout, "src"))] if checkout else []), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
-
-def results(kernels: list[express.Kernel], folder: Path, checkout: str) -> Iterator[Result]:
-    """Every evaluator that is there."""
-    express.kernelbench(kernels, folder / "kernelbench")
-    express.dataset(kernels, folder / "flashinfer")
-    yield timed("kernelci", lambda: by_kernelci(folder / "kernelbench"))
-    if checkout or importlib.util.find_spec("kernelbench"):
-        yield timed("KernelBench", lambda: by_process("kernelbench", folder / "kernelbench", checkout))
-    else:
-        yield Result("KernelBench", {}, 0.0, "not installed; --kernelbench names a checkout")
-    if shutil.which("flashinfer-bench"):
-        yield timed("flashinfer-bench", lambda: by_flashinfer(folder / "flashinfer"))
-    else:
-        yield Result("flashinfer-bench", {}, 0.0, "not installed")
-    yield timed("allclose and do_bench", lambda: by_process("allclose", folder / "kernelbench", ""))
-
-
-def table(kernels: list[express.Kernel], found: list[Result]) -> str:
-    """Markdown: throughput and verdicts of each evaluator, then each kernel."""
-    honest = {kernel.name for kernel in kernels if kernel.honest}
-    lines = [
-        "| evaluator | s a kernel | honest passed | dishonest let through |",
-        "| :-- | --: | --: | --: |",
-    ]
-    for one in found:
-        if one.missing:
-            lines.append(f"| {one.peer} | {one.missing} | | |")
-            continue
-        passed = {name for name, (right, _) in one.verdicts.items() if right}
-        others = len(kernels) - len(honest)
-        lines.append(
-            f"| {one.peer} | {one.seconds / len(kernels):.2f} | {len(passed & honest)} of {len(honest)} "
-            f"| {len(passed - honest)} of {others} |"
-        )
-    there = [one for one in found if not one.missing]
-    lines += ["", f"| kernel | {' | '.join(one.peer for one in there)} |", f"| :-- |{' :-- |' * len(there)}"]
-    for kernel in kernels:
-        cells = [_cell(one.verdicts.get(kernel.name)) for one in there]
-        lines.append(f"| {kernel.name} {'' if kernel.honest else '(dishonest)'} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(found: tuple[bool, float] | None) -> str:
-    if found is None:
-        return "no answer"
-    return f"passed, {found[1] / 1e3:.2f} µs" if found[0] else "refused"
-
-
-def main() -> None:
-    """Run all, write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernelbench", default="", metavar="CHECKOUT")
-    parser.add_argument("--limit", type=int, default=30)
+    parser.add_argument("--flashinfer", default="", metavar="CHECKOUT")
+    parser.add_argument("--limit", type=int, default=30, help="kernels, a third of them honest")
+    parser.add_argument("--budget", type=float, default=300.0, metavar="S", help="seconds of each evaluator")
+    parser.add_argument("--deadline", type=float, default=60.0, metavar="S", help="seconds of one kernel")
+    parser.add_argument("--lanes", type=int, default=min(12, max(2, (os.cpu_count() or 4) - 2)), help="of kernelci")
+    parser.add_argument("--only", default=",".join(EVALUATORS), type=_names, help="evaluators")
     parser.add_argument("--out", type=Path, default=Path("peers.md"))
-    options = parser.parse_args()
-    kernels = express.kernels(ROOT / "kernels" / "softmax", ROOT / "tests" / "bad_kernels")
-    kernels = kernels[:: max(1, len(kernels) // options.limit)][: options.limit]
-    with tempfile.TemporaryDirectory(prefix="kernelci-peers-") as folder:
-        found = list(results(kernels, Path(folder), options.kernelbench))
-    text = table(kernels, found)
-    options.out.write_text(text, encoding="utf-8")
-    print(text)
+    parser.add_argument("--logs", type=Path, help="folder that keeps what the evaluators printed, and their reports")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if not names or set(names) - set(EVALUATORS):
+        raise argparse.ArgumentTypeError(f"known are {', '.join(EVALUATORS)}")
+    return names
+
+
+def main() -> int:
+    """Run all, print the table."""
+    options = _options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    kernels = express.chosen(
+        express.kernels(ROOT / "kernels" / "softmax", ROOT / "tests" / "bad_kernels"), options.limit
+    )
+    code = 0
+    try:
+        compared(kernels, options)
+    except KeyboardInterrupt:
+        code = 130
+    if options.out.is_file():
+        text = options.out.read_text(encoding="utf-8")
+        print(text)
+        if options.write:
+            today = datetime.datetime.now(datetime.UTC).date().isoformat()
+            size = {"rows": express.ROWS, "cols": express.COLS, "lanes": options.lanes}
+            section = INTRODUCTION.format(date=today, gpu=_asked("name") or "no GPU", **size) + "\n" + text
+            PAGE.write_text(spliced(PAGE.read_text(encoding="utf-8"), section), encoding="utf-8")
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, str(ROOT))
+    raise SystemExit(main())

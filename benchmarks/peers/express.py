@@ -1,19 +1,23 @@
 """The softmax kernels of the corpus and of kernels/ in KernelBench's form and in flashinfer-bench's.
 
 Every evaluator then gets the same file with the same call around it. What needs another reference, a base, other dtypes
-or a prepare() can't be expressed and is left out.
+or a prepare() can't be expressed and is left out, as is what attacks kernelci's own processes or the host and computes
+rightly elsewhere (classes A8, B8, C2 to C5, E, F), what only the sanitizers stop in this form (X, D8), what is wrong in
+one shape alone, and what never ends.
 """
 
 import ast
 import json
+import re
+from collections.abc import Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from msgspec import Struct
 
-from kernelci.card import parse
-from kernelci.errors import CardError
-
 ROWS, COLS = 4096, 1024
+_ONE_SHAPE = re.compile(r"(rows|cols) == [1-9]")
+_LEFT_OUT = re.compile(r"(a8|b8|c[2345]|d8|e\d|f\d|x\d)_|store_past|eats_memory|endless_|never_returns")
 REFERENCES = ("softmax", "softmax_timed")
 PROBLEM = f'''"""Softmax over rows."""
 
@@ -61,6 +65,9 @@ def kernels(*folders: Path) -> list[Kernel]:
 
 
 def _kernel(path: Path) -> Kernel | None:
+    from kernelci.card import parse
+    from kernelci.errors import CardError
+
     text = path.read_text(encoding="utf-8")
     try:
         card = parse(text)
@@ -82,9 +89,25 @@ def _kernel(path: Path) -> Kernel | None:
     return Kernel(path.stem, code, card.entry, "y" in taken, expect is None or expect.honest)
 
 
-def kernelbench(found: list[Kernel], root: Path) -> None:
-    """A project of one problem and a solution for each kernel."""
+def chosen(found: Sequence[Kernel], limit: int) -> list[Kernel]:
+    """`limit` kernels spread over the corpus, a third of them honest, mixed so that each part holds all kinds."""
+    fit = [one for one in found if not _LEFT_OUT.match(one.name) and not _ONE_SHAPE.search(one.code)]
+    honest = _spread([one for one in fit if one.honest], limit // 3)
+    others = _spread([one for one in fit if not one.honest], limit - len(honest))
+    mixed = zip_longest(honest, others[0::2], others[1::2])
+    return [one for one in chain.from_iterable(mixed) if one is not None]
+
+
+def _spread(some: Sequence[Kernel], count: int) -> list[Kernel]:
+    count = min(count, len(some))
+    return [some[number * len(some) // count] for number in range(count)]
+
+
+def kernelbench(found: Sequence[Kernel], root: Path, target: str = "sm_90a", deadline_s: float = 60.0) -> None:
+    """A project of one problem and a solution for each kernel; kernelci's deadline for a call is everyone's."""
     _write(root / "references" / "softmax.py", PROBLEM)
+    _write(root / "kernelci.toml", f'targets = ["{target}"]\ncall_timeout_s = {deadline_s}\n')
+    _write(root / "order.txt", "\n".join(kernel.name for kernel in found))
     for kernel in found:
         call = f"y = torch.empty_like(x)\n        {kernel.entry}(x=x, y=y)\n        return y"
         call = call if kernel.in_place else f"return {kernel.entry}(x=x)"
@@ -92,19 +115,19 @@ def kernelbench(found: list[Kernel], root: Path) -> None:
         _write(root / "kernels" / "softmax" / f"{kernel.name}.py", f"{kernel.code}\nimport torch\n{model}")
 
 
-def dataset(found: list[Kernel], root: Path) -> None:
-    """A dataset of flashinfer-bench, which is a project too."""
-    _write(root / "definitions" / "softmax" / "softmax.json", json.dumps(DEFINITION))
-    line = {"definition": "softmax", "solution": None, "workload": WORKLOAD, "evaluation": None}
-    _write(root / "workloads" / "softmax" / "softmax.jsonl", json.dumps(line) + "\n")
-    _write(root / "kernelci.toml", 'references = "definitions"\nkernels = "solutions"\n')
-    for kernel in found:
+def dataset(found: Sequence[Kernel], root: Path) -> None:
+    """A dataset of flashinfer-bench in which each kernel has a definition of its own."""
+    for number, kernel in enumerate(found):
+        name = f"softmax_{number:03d}_{kernel.name}"  # definitions are run in the order of their files
+        _write(root / "definitions" / "softmax" / f"{name}.json", json.dumps({**DEFINITION, "name": name}))
+        line = {"definition": name, "solution": None, "workload": WORKLOAD | {"uuid": name}, "evaluation": None}
+        _write(root / "workloads" / "softmax" / f"{name}.jsonl", json.dumps(line) + "\n")
         call = f"{kernel.entry}(x=x, y=y)" if kernel.in_place else f"y.copy_({kernel.entry}(x=x))"
         code = f"{kernel.code}\n\ndef run(x, y):\n    {call}\n"
         spec = {"language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run"}
         solution = {
             "name": kernel.name,
-            "definition": "softmax",
+            "definition": name,
             "author": "corpus",
             "spec": {**spec, "dependencies": [], "destination_passing_style": True},
             "sources": [{"path": "main.py", "content": code}],
