@@ -6,11 +6,9 @@ Nothing here is believed by the referee: every answer is a claim, and what count
 import faulthandler
 import importlib
 import inspect
-import io
 import os
 import socket
 import sys
-import tarfile
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +21,7 @@ from kernelci import backends
 from kernelci.workbench import namespaces, zygote
 from kernelci.workbench.bound import Bound
 from kernelci.workbench.looking import looked_at
-from kernelci.workbench.process import CACHE
+from kernelci.workbench.private import packed, private, unpack, written
 from kernelci.workbench.protocol import (
     AllDone,
     Audit,
@@ -45,21 +43,21 @@ from kernelci.workbench.protocol import (
     Load,
     Loaded,
     Message,
+    Pack,
+    Packed,
     Prepared,
     Raised,
     Ready,
     Series,
-    Source,
     TensorPlace,
     ToCandidate,
     Turn,
     Value,
+    Warm,
 )
 from kernelci.workbench.recorder import Recorder
 from kernelci.workbench.series import ReadySeries, at_slot, make_ready, settle
 
-KERNEL_FOLDER = "kernelci-kernel-"
-CACHE_BYTES = 128 * 2**20
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -114,6 +112,11 @@ def serve(sock: socket.socket, arena_fd: int) -> None:
                 answer: Message = Loaded(kernel.parameters)
             elif isinstance(message, Build):
                 answer = build(message)
+            elif isinstance(message, Warm):
+                importlib.import_module("kernelci.workbench.expression").warm()
+                answer = Prepared()
+            elif isinstance(message, Pack):
+                answer = Packed(packed())
             else:
                 assert kernel is not None
                 answer = kernel.answer(message)
@@ -247,36 +250,6 @@ class LoadedKernel:
 
 def _argument(memory: Any, value: Value) -> Any:
     return memory.view(value) if isinstance(value, TensorPlace) else value
-
-
-def private() -> Path:
-    """The folder in which this process may write; in the sandbox nobody else sees it."""
-    return Path(os.environ["KERNELCI_PRIVATE"])
-
-
-def written(source: Source) -> Path:
-    """Write the kernel's files into a folder of their own; the path of its Python file."""
-    folder = private() / f"{KERNEL_FOLDER}{os.getpid()}" / Path(source.folder).name
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in source.files.items():
-        (folder / Path(name).name).write_bytes(content)
-    return folder / source.name
-
-
-def packed() -> bytes:
-    """What the DSL left in its cache folder, as a tar archive; empty if there is nothing, or too much."""
-    folder, buffer = private() / CACHE, io.BytesIO()
-    if not folder.is_dir():
-        return b""
-    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        archive.add(folder, ".")
-    return buffer.getvalue() if buffer.tell() <= CACHE_BYTES else b""
-
-
-def unpack(cache: bytes) -> None:
-    """Put a cache where the DSL looks for it."""
-    with tarfile.open(fileobj=io.BytesIO(cache), mode="r:gz") as archive:
-        archive.extractall(private() / CACHE, filter="data")
 
 
 class NotStarted(Exception):

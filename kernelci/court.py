@@ -1,10 +1,12 @@
 """The court: what all referees of a run share on one device, and the processes that run kernels there."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kernelci import backends
 from kernelci.basing import Base
@@ -12,18 +14,21 @@ from kernelci.catalog import Catalog
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import Verdict
-from kernelci.reference import Reference, ReferenceFailed
+from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.tracing.prelude import TraceAt
-from kernelci.workbench import nvml, sandbox
+from kernelci.workbench import baselines, expression, nvml, sandbox
+from kernelci.workbench.ahead import Ahead, Waiting, compiled, key_of
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Recording
 from kernelci.workbench.baselines import Kept
 from kernelci.workbench.calibration import Calibration
-from kernelci.workbench.device import Device
+from kernelci.workbench.device import Device, versions
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
-from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.session import Host, Limits, Session
 from kernelci.workbench.truths import Truths
+
+BASELINE = "baseline"  # the side of what a kernel is measured beside
 
 
 class Court(Struct):
@@ -46,6 +51,10 @@ class Court(Struct):
     devices: tuple[Device, ...] = ()
     calibration: Calibration | None = None
     baselines: Kept = {}
+    ahead: Ahead | None = None
+    """What torch.compile takes for baselines, done beside the earlier rungs."""
+    waiting: dict[str, Waiting] = {}
+    """By reference and device: a process that has made the imports of a baseline."""
     state: nvml.Device | None = None
     recording: Recording | None = None
     """What a ledger costs on this GPU's host; None: not asked yet."""
@@ -79,13 +88,14 @@ def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zyg
     nodes = sandbox.gpu_nodes(device.node) if kind == "cuda" else []
     with _STARTING:
         if key not in court.zygotes:
-            environment = environment_for(kind, backend, device)
+            environment = environment_for(kind, backend, device, side)
             court.zygotes[key] = Zygote(kind, (backend,), environment, hidden_folders(court), nodes)
         return court.zygotes[key]
 
 
-def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> Session:
-    """A session with a fresh candidate, on an arena that others use too or on its own. Raises Verdict."""
+def start(court: Court, side: str, what: Start, arena: Arena | None = None, host: Host | None = None) -> Session:
+    """A session with a fresh candidate, on an arena that others use too or on its own; `host`: what forks it, by
+    default its zygote. Raises Verdict."""
     config, device = court.config, court.device
     zygote = zygote_for(court, "cuda" if device.is_gpu else "interpret", what.backend, side)
     missing = zygote.wait_ready()
@@ -95,7 +105,7 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None) -> S
     limits = Limits(load_limit_s(config, what.backend), call_s, config.memory_bytes)
     name = device.torch_name
     where = (what.source, what.entry, what.backend, name)
-    return Session(zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
+    return Session(host or zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
 
 
 def load_limit_s(config: Config, backend: str) -> float:
@@ -104,9 +114,34 @@ def load_limit_s(config: Config, backend: str) -> float:
     return max(config.load_timeout_s, config.compile_timeout_s) if builds else config.load_timeout_s
 
 
-def start_baseline(court: Court, arena: Arena, source: Source, entry: str) -> Session:
+def start_baseline(court: Court, arena: Arena, reference: Reference, name: str) -> Session:
     """A session of a baseline, which sees the reference: in a sandbox that no kernel ever enters. Raises Verdict."""
-    return start(court, "baseline", Start(source, entry, "triton"), arena)
+    own = Start(baselines.source_of(reference, name), expression.ENTRY, "triton")
+    if name != expression.COMPILE or court.ahead is None:
+        return start(court, BASELINE, own, arena)
+    own = replace(own, caches=court.ahead.cache(f"{reference.name} {court.device.name}"))
+    return start(court, BASELINE, own, arena, court.waiting.get(f"{reference.name} {court.device.torch_name}"))
+
+
+def compile_ahead(court: Court, reference: Reference, cases: Sequence[Case]) -> None:
+    """Have torch compile a reference for these cases in the background, and a process wait that has made the imports.
+    Where that fails, it is done when the baseline is timed."""
+    device = court.device
+    name = f"{reference.name} {device.torch_name}"
+    if court.ahead is None or not cases or name in court.waiting:
+        return
+    waiting = court.waiting[name] = Waiting(
+        zygote_for(court, "cuda" if device.is_gpu else "interpret", "triton", BASELINE)
+    )
+    own = Start(baselines.source_of(reference, expression.COMPILE), expression.ENTRY, "triton")
+
+    def make() -> bytes:
+        device.enter()
+        return compiled(device.torch_name, reference, cases, lambda arena: start(court, BASELINE, own, arena))
+
+    key = key_of(reference, cases, device.name, versions(("torch", "triton")))
+    court.ahead.compile(f"{reference.name} {device.name}", key, make)
+    court.ahead.also(partial(waiting.prepare, court.config.memory_bytes))
 
 
 def hidden_folders(court: Court) -> tuple[Path, ...]:
@@ -114,11 +149,13 @@ def hidden_folders(court: Court) -> tuple[Path, ...]:
     return (court.catalog.root, *((court.base.root,) if court.base is not None else ()))
 
 
-def environment_for(kind: str, backend: str, device: Device) -> Callable[[Path], dict[str, str]]:
+def environment_for(kind: str, backend: str, device: Device, side: str = "head") -> Callable[[Path], dict[str, str]]:
     """What gives a zygote of this kind its variables, from the folder that the DSL may keep things in."""
 
     def environment(cache: Path) -> dict[str, str]:
         variables = backends.get(backend).environment(cache)
+        if side == BASELINE:
+            variables |= expression.environment(cache)
         if kind == "interpret":
             variables["TRITON_INTERPRET"] = "1"
         elif kind == "cuda":

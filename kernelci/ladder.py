@@ -5,7 +5,7 @@ import datetime
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,16 +20,18 @@ from kernelci.budget import stated
 from kernelci.catalog import Catalog, Kernel
 from kernelci.comparison import settle
 from kernelci.compiling.builder import Builder
-from kernelci.config import Config
-from kernelci.court import Court, zygote_for
-from kernelci.errors import ConfigError
+from kernelci.config import Config, cache_folder
+from kernelci.court import Court, compile_ahead, zygote_for
+from kernelci.errors import ConfigError, Verdict
 from kernelci.gate import Gate
 from kernelci.lanes import spread
 from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report
 from kernelci.referee import KernelReferee
+from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
+from kernelci.workbench.ahead import Ahead
 from kernelci.workbench.device import choose, environment, find, find_all, serves
 from kernelci.workbench.truths import Truths
 
@@ -120,13 +122,18 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         draw_filter=plan.draw,
         all_configs=plan.all_configs,
         base=plan.base,
+        ahead=Ahead(cache_folder(config) / "baselines"),
     )
     try:
         yield court
     finally:
         court.builder.close()
+        for waiting in court.waiting.values():
+            waiting.close()
         for zygote in court.zygotes.values():
             zygote.close()
+        if court.ahead is not None:
+            court.ahead.close()
 
 
 def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> Rungs:
@@ -185,6 +192,8 @@ def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None
         for one in all_courts:
             one.truths.drop()
         court.builder.settle()
+        if court.ahead is not None:
+            court.ahead.settle()
         spread(left, [partial(in_quiet, one) for one in all_courts])
 
 
@@ -194,7 +203,7 @@ def courts(court: Court) -> tuple[Court, ...]:
     return (court, *(replace(court, device=one, truths=Truths(one.torch_name, court.seed)) for one in others))
 
 
-def _start(courts: Iterable[Court], rungs: Rungs, referees: Iterable[KernelReferee]) -> None:
+def _start(courts: Sequence[Court], rungs: Rungs, referees: Sequence[KernelReferee]) -> None:
     """Begin in the background what takes long: compiling, and the imports of those that will run kernels."""
     wanted = {rung.name for rung, climbed in rungs if climbed}
     if "compile" in wanted:
@@ -205,6 +214,16 @@ def _start(courts: Iterable[Court], rungs: Rungs, referees: Iterable[KernelRefer
             warm([referee.kernel for referee in referees], court)
             if court.device.is_gpu:  # where the sides are measured
                 warm([referee.base.kernel for referee in referees if referee.base is not None], court, "base")
+    if "benchmark" in wanted:
+        _compile_ahead(courts, referees)
+
+
+def _compile_ahead(courts: Iterable[Court], referees: Iterable[KernelReferee]) -> None:
+    """Begin to compile what kernels are measured beside, on a GPU."""
+    for court in courts:
+        for referee in referees if court.device.is_gpu else ():
+            with contextlib.suppress(Verdict, ReferenceFailed):  # precheck says so
+                compile_ahead(court, referee.reference, [case for case in referee.cases() if case.kind == "bench"])
 
 
 def warm(kernels: Iterable[Kernel], court: Court, side: str = "head") -> None:

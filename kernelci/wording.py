@@ -10,7 +10,7 @@ from kernelci.model import Finding
 from kernelci.reference import Case
 
 SHOWN_CASES = 8
-# Where a candidate keeps the kernel's files (kernelci.candidate.written).
+# Where a candidate keeps the kernel's files (kernelci.workbench.private.written).
 _CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 
 

@@ -4,10 +4,12 @@ They are trusted code: their outputs are not judged, since an eager expression i
 kernel may, but they must be finite. What fails is a note.
 """
 
+import contextlib
 import math
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from msgspec import Struct
@@ -16,8 +18,9 @@ from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit, number
 from kernelci.reference import Case, Reference
 from kernelci.workbench import clock, expression, slots, timing
+from kernelci.workbench.ahead import COMPILE_S
 from kernelci.workbench.arena import Arena, dtype_of
-from kernelci.workbench.calibration import Calibration, Opened
+from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Time
 from kernelci.workbench.contest import COPIED, Contestant
 from kernelci.workbench.narrow import is_float
@@ -25,7 +28,6 @@ from kernelci.workbench.protocol import Source, Spots
 from kernelci.workbench.session import Session
 
 WINDOWS = 3
-COMPILE_S = 300.0  # torch.compile's first call
 
 
 class Baseline(Struct, frozen=True):
@@ -38,6 +40,7 @@ class Baseline(Struct, frozen=True):
 
 Found = dict[str, tuple[Baseline, ...]]
 """By case."""
+Opened = Callable[[Arena, Reference, str], Session]
 Kept = dict[tuple[str, str, str], tuple[Baseline, ...]]
 """By device, reference and case: one run measures each once, for all kernels of the reference."""
 
@@ -47,7 +50,7 @@ def beside(
 ) -> tuple[Found, str]:
     """Each case's baselines by the case's id, measured where `kept` has none; and a note of the time that this took.
 
-    `opened` starts a process that no kernel shares, with a source and its entry, on an arena.
+    `opened` gives the session of one of them by its name, in a process that no kernel shares, on an arena.
     """
     missing = [case for case in cases if (device, reference.name, case.id) not in kept]
     began, note = time.monotonic(), ""
@@ -75,22 +78,42 @@ def measure(
         note = Baseline("all", note=verdict.message)
         return {case.id: (note,) for case in cases}
     try:
-        for name in names(reference):
-            for case, one in zip(cases, _each(name, arena, reference, cases, calibration, opened), strict=True):
+        for name, session in _started(arena, reference, opened).items():
+            for case, one in zip(cases, _each(name, session, arena, reference, cases, calibration), strict=True):
                 found[case.id].append(one)
     finally:
         arena.close()
     return {case: tuple(each) for case, each in found.items()}
 
 
+def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, Session | Verdict]":
+    """A session of every baseline, all started at the same time; a fault of one is met again where it is asked."""
+
+    def one(name: str) -> "Session | Verdict":
+        try:
+            session = opened(arena, reference, name)
+        except Verdict as verdict:
+            return verdict
+        with contextlib.suppress(Verdict):
+            session.start()
+        return session
+
+    wanted = names(reference)
+    with ThreadPoolExecutor(len(wanted), thread_name_prefix="baseline") as threads:
+        return dict(zip(wanted, threads.map(one, wanted), strict=True))
+
+
 def _each(
-    name: str, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration, opened: Opened
+    name: str,
+    session: "Session | Verdict",
+    arena: Arena,
+    reference: Reference,
+    cases: Sequence[Case],
+    calibration: Calibration,
 ) -> Iterator[Baseline]:
     """One baseline on each case, by one process as long as it lives."""
-    try:
-        session = opened(arena, source_of(reference, name), expression.ENTRY)
-    except Verdict as verdict:
-        yield from (_failed(name, verdict) for _ in cases)
+    if isinstance(session, Verdict):
+        yield from (_failed(name, session) for _ in cases)
         return
     session.limits.call_s = max(session.limits.call_s, COMPILE_S)
     try:

@@ -4,6 +4,8 @@ It is the reference file's `reference`, as torch runs it or compiled by torch, o
 names, on inputs in the case's own dtypes. Outputs have the declared dtypes.
 """
 
+import contextlib
+import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +19,11 @@ from kernelci.workbench.draws import Sketch
 
 EAGER, COMPILE, LIBRARY = "eager", "compile", "library:"
 ENTRY = "baseline"
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """The variables of a process that compiles expressions, which keeps what it compiles below `cache`."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def source(reference: Path, name: str) -> str:
@@ -65,13 +72,31 @@ def casting(function: Callable[..., Any], outputs: Mapping[str, TensorSpec]) -> 
 
 
 def compiled(run: Callable[..., dict[str, torch.Tensor]]) -> Callable[..., dict[str, torch.Tensor]]:
-    """By torch.compile as a user would call it, for these shapes alone; within this process and its folder."""
-    import torch._inductor.config
+    """By torch.compile as a user would call it, for these shapes alone; within this process and its folder.
 
-    torch._inductor.config.compile_threads = 1  # else it starts processes of its own
+    What is compiled may be found in a cache. Which of several configurations is the fastest is asked anew: whoever
+    filled the cache was not alone on the GPU.
+    """
+    import torch._inductor.config as settings
+
+    settings.compile_threads = 1  # else it starts processes of its own
+    if hasattr(settings, "autotune_local_cache"):
+        settings.autotune_local_cache = False
     torch._dynamo.reset()
     made: Callable[..., dict[str, torch.Tensor]] = torch.compile(run, dynamic=False)
     return made
+
+
+def warm() -> None:
+    """Make the imports and hashes that compiling takes, by compiling next to nothing on the CPU."""
+    for name in ("compile_fx", "async_compile", "runtime.triton_heuristics"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"torch._inductor.{name}")
+    torch.compile(lambda x: x + 1, backend="aot_eager", dynamic=False)(torch.ones(1))
+    torch._dynamo.reset()
+    for module, key in (("codecache", "torch_key"), ("runtime.triton_compat", "triton_key")):
+        with contextlib.suppress(ImportError, AttributeError):  # names that no documentation promises
+            getattr(importlib.import_module(f"torch._inductor.{module}"), key)()
 
 
 def _outputs(reference: Reference, case: Any) -> dict[str, TensorSpec]:

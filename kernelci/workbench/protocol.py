@@ -171,6 +171,14 @@ class Forget(Message, frozen=True):
     """Drop all series: their graphs take memory."""
 
 
+class Warm(Message, frozen=True):
+    """Make the imports that torch.compile needs; before a load, and only of code that is trusted."""
+
+
+class Pack(Message, frozen=True):
+    """Give back what compilers left in this process's cache; only asked of code that is trusted."""
+
+
 class Build(Message, frozen=True):
     """Compile a kernel for a target, without a GPU, for each of the cases; `keep_cache`: give the DSL's cache back."""
 
@@ -295,6 +303,12 @@ class Built(Message, frozen=True):
     launches: Annotated[tuple[Launch, ...], Meta(max_length=10_000)] = ()
 
 
+class Packed(Message, frozen=True):
+    """The cache as a tar archive, which a load can be given; empty where there is none, or too much."""
+
+    cache: bytes = b""
+
+
 class Ledger(Message, frozen=True):
     """What CUPTI saw on the GPU while calls were made: a claim, since it was collected beside the kernel.
 
@@ -319,5 +333,5 @@ class Followed(Message, frozen=True):
 
 ToZygote = Fork | Kill
 FromZygote = Ready | Exited
-ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Follow | Forget | Turn
-FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger | Followed
+ToCandidate = Load | Call | Calls | Build | Series | Go | Audit | Follow | Forget | Turn | Warm | Pack
+FromCandidate = Loaded | Done | AllDone | Raised | Built | Prepared | Finished | Ledger | Followed | Packed

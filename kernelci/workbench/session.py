@@ -28,6 +28,8 @@ from kernelci.workbench.protocol import (
     Load,
     Loaded,
     Message,
+    Pack,
+    Packed,
     Prepared,
     Raised,
     Refused,
@@ -192,6 +194,10 @@ class Session:
     def follow(self, call: Call, calls: int) -> Followed:
         """What the candidate says that host and GPU did in so many calls: a claim. Raises Verdict."""
         return self._answered(Follow(call, calls), Followed, self.patience_s(calls + 1))
+
+    def packed(self) -> bytes:
+        """What compilers left in the candidate's cache. Raises Verdict."""
+        return self._answered(Pack(), Packed).cache
 
     def forget(self) -> None:
         """Drop all series. Raises Verdict."""

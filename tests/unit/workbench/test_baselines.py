@@ -11,11 +11,11 @@ from kernelci.reasons import Outcome
 from kernelci.reference import Reference, load
 from kernelci.workbench import baselines
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.baselines import Baseline, Kept
+from kernelci.workbench.baselines import Baseline, Kept, Opened
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Time
+from kernelci.workbench.expression import ENTRY
 from kernelci.workbench.process import Zygote
-from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Limits, Session
 
 CALIBRATION = Calibration(1e10, Overhead(1e4, 0.0, 2e4, 1e3), {}, 1e10, {}, 2**16)
@@ -34,7 +34,6 @@ def reference(x):
     e = torch.exp(x - x.amax(dim=-1, keepdim=True))
     return e / e.sum(dim=-1, keepdim=True)
 """
-Opened = Callable[[Arena, Source, str], Session]
 
 
 @pytest.fixture
@@ -53,8 +52,9 @@ def reference(tmp_path: Path) -> Callable[[str], Reference]:
 def opened(zygote: Zygote) -> Opened:
     """Starts candidates."""
 
-    def start(arena: Arena, source: Source, entry: str) -> Session:
-        return Session(zygote, source, entry, "triton", "cpu", Limits(30.0, 30.0, 2**33), arena=arena)
+    def start(arena: Arena, reference: Reference, name: str) -> Session:
+        source = baselines.source_of(reference, name)
+        return Session(zygote, source, ENTRY, "triton", "cpu", Limits(30.0, 30.0, 2**33), arena=arena)
 
     return start
 

@@ -1,0 +1,173 @@
+"""What torch.compile takes for baselines, done beside the earlier rungs: compiling, and the imports that it needs.
+
+What was compiled is kept between runs by its content: only a baseline's own process, which no kernel shares, writes
+it, and only such a process reads it. No time is kept.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import torch
+
+import kernelci
+from kernelci.errors import RunnerBroken, Verdict
+from kernelci.reference import Case, Reference
+from kernelci.workbench import slots
+from kernelci.workbench.arena import Arena
+from kernelci.workbench.cuda_memory import CudaFailed
+from kernelci.workbench.process import Candidate, Ended
+from kernelci.workbench.protocol import DeadlinePassed, Refused, Warm
+from kernelci.workbench.session import Host, Session
+
+FORM = 1  # of what is kept: another number makes everything anew
+COMPILE_S = 300.0  # torch.compile's first call
+WARM_S = 120.0
+ROOM = 8  # so many times a case's tensors must be free: kernels that climb meanwhile need memory too
+THREADS = 2  # references that are compiled at once, beside the kernels
+Opened = Callable[[Arena], Session]
+
+
+class Waiting:
+    """Stands where a session expects a zygote: its next candidate is there already, and has made its imports."""
+
+    def __init__(self, zygote: Host) -> None:
+        self._zygote = zygote
+        self._lock = threading.Lock()
+        self._candidate: Candidate | None = None
+
+    def prepare(self, memory_bytes: int = 0) -> None:
+        """Fork it and let it import what torch.compile needs; what goes wrong is met again by whoever needs it."""
+        try:
+            candidate = self._zygote.fork(None, memory_bytes)
+        except RunnerBroken:
+            return
+        try:
+            candidate.ask(Warm(), WARM_S)
+        except (DeadlinePassed, Refused, Ended, RunnerBroken):
+            candidate.close()
+            return
+        self.close()
+        with self._lock:
+            self._candidate = candidate
+
+    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
+        """The one that waits; where there is none, or it would need an arena that is a file, a fresh one."""
+        if arena_fd is None:
+            with self._lock:
+                candidate, self._candidate = self._candidate, None
+            if candidate is not None:
+                return candidate
+        return self._zygote.fork(arena_fd, memory_bytes)
+
+    def close(self) -> None:
+        """End the one that waits."""
+        with self._lock:
+            candidate, self._candidate = self._candidate, None
+        if candidate is not None:
+            candidate.close()
+
+
+class Ahead:
+    """What is compiled beside the earlier rungs, by a name that says for whom; `folder` is where it is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ahead")
+        self._caches: dict[str, Future[bytes]] = {}
+        self._others: list[Future[None]] = []
+
+    def compile(self, name: str, key: str, make: Callable[[], bytes]) -> None:
+        """Have what is kept under this key, else make it, in the background; once for each name."""
+        if name not in self._caches:
+            self._caches[name] = self._threads.submit(self._had, key, make)
+
+    def also(self, what: Callable[[], None]) -> None:
+        """Do this in the background too, when what was asked for before has begun."""
+        self._others.append(self._threads.submit(what))
+
+    def _had(self, key: str, make: Callable[[], bytes]) -> bytes:
+        path = self._folder / key
+        with contextlib.suppress(OSError):
+            return path.read_bytes()
+        found = make()
+        if found:
+            _write(path, found)
+        return found
+
+    def cache(self, name: str) -> tuple[bytes, ...]:
+        """What a process of this name is loaded with: nothing where nothing was compiled."""
+        future = self._caches.get(name)
+        if future is None or future.cancelled() or future.exception() is not None or not future.result():
+            return ()
+        return (future.result(),)
+
+    def settle(self) -> None:
+        """Wait until nothing is done any more; faults are met again where the baseline is timed."""
+        wait(self._caches.values())
+        wait(self._others)
+
+    def close(self) -> None:
+        """Drop what has not begun, and wait for what has: it ends with the zygote of its processes."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+def key_of(reference: Reference, cases: Iterable[Case], gpu: str, installed: dict[str, str]) -> str:
+    """Names all that could change what is compiled: the reference's file, cases, GPU, and versions."""
+    digest = hashlib.sha256(f"{FORM} {kernelci.__version__} {gpu} {sorted(installed.items())}".encode())
+    digest.update(reference.path.read_bytes())
+    digest.update("\n".join(case.id for case in cases).encode())
+    return digest.hexdigest()
+
+
+def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: Opened) -> bytes:
+    """What torch.compile leaves in its cache of these cases, called once each; empty where memory is short."""
+    layouts = [slots.layout(reference, case) for case in cases]
+    size = max((layout.bytes(1) for layout in layouts), default=0)
+    if not size or not _has_room(device, size):
+        return b""
+    try:
+        arena = Arena(device, size)
+    except CudaFailed:
+        return b""
+    try:
+        return _called(arena, reference, cases, opened)
+    except Verdict:
+        return b""
+    finally:
+        arena.close()
+
+
+def _called(arena: Arena, reference: Reference, cases: Sequence[Case], opened: Opened) -> bytes:
+    session = opened(arena)
+    session.limits.call_s = max(session.limits.call_s, COMPILE_S)
+    try:
+        for case in cases:
+            bank = slots.Bank(reference, case, arena, 1, secrets.token_hex(8))
+            bank.deal()
+            with contextlib.suppress(Verdict):  # the others are compiled all the same
+                session.call(bank.layout.call(case))
+        return session.packed()
+    finally:
+        session.close()
+
+
+def _has_room(device: str, size: int) -> bool:
+    if device == "cpu":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return bool(ROOM * size <= free)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        partial.write_bytes(data)
+        partial.replace(path)
