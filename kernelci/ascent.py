@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kernelci.catalog import Kernel
 from kernelci.errors import GpuSick, RunnerBroken, Verdict
 from kernelci.losing import lost
-from kernelci.model import EXECUTING, Finding, KernelReport, Row, RungResult, worst
+from kernelci.model import BLOCKING, EXECUTING, Finding, KernelReport, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
@@ -32,6 +32,8 @@ class Ascent:
         self._late = late(rungs)
         self._sha256 = referee.kernel.sha256()  # of what is judged: the files may change meanwhile
         self._done: dict[str, RungResult] = {}
+        self.told = False
+        """Whether its report says something: its first part is over, or a rung has stopped it."""
         referee.climbed = self._done
 
     def in_company(self) -> None:
@@ -42,6 +44,7 @@ class Ascent:
         for rung, climbed in self._rungs:
             if rung.name in self._late and _why_skipped(self.referee, rung, climbed, self._done):
                 self._climb(rung, climbed)
+        self.told = True
 
     def in_quiet(self) -> None:
         """Climb the rest."""
@@ -56,7 +59,7 @@ class Ascent:
 
     def report(self) -> KernelReport:
         """What there is, in the ladder's order; rungs that were not reached are SKIPPED as interrupted."""
-        kernel, done = self.referee.kernel, self._done
+        kernel, done = self.referee.kernel, dict(self._done)  # after an interrupt its lane may still be at work
         path = self.referee.relative(str(kernel.path))
         results = tuple(done.get(rung.name) or _interrupted(rung) for rung, _ in self._rungs)
         gone = lost(self.referee, done)
@@ -67,6 +70,7 @@ class Ascent:
         finding = _why_skipped(self.referee, rung, climbed, self._done)
         result = _skipped(rung, finding) if finding else _run(self.referee, rung, began)
         self._done[rung.name] = result
+        self.told = self.told or result.outcome in BLOCKING
         if self._progress is not None:
             self._progress(self.referee.kernel, result)
 

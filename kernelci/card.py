@@ -24,7 +24,8 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
 
     Bad ones name what must stop them (no `reason`: any will do), honest ones the rung that they must pass. `class` is a
     deception or a field check; `gpu`: only a GPU shows it, `cpu`: only the interpreter; `tier`: the one whose case
-    shows it.
+    shows it. `luck`: a race, which its own rung is sure to see; one that runs it may see it before, and FAILED there
+    counts too.
     `base`: the stem of the member that it is compared with. `said`: what the rung must say of it.
     `verdicts`: what its time may be called against that base; a bad one that passes so has gained nothing.
     """
@@ -34,6 +35,7 @@ class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     gpu: bool = False
     cpu: bool = False
+    luck: bool = False
     tier: str = "pr"
     class_: str = msgspec.field(name="class", default="")
     title: str = ""

@@ -219,14 +219,19 @@ def doctor(root: Path, as_runner: bool) -> int:
 @click.option("--class", "classes", default="", help="Only these, for example A,B2,m05,honest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
 @click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
-def selftest(classes: str, as_json: bool, tier: str) -> int:
-    """Climb with kernels that are known to be bad, or honest, and say which this installation judges rightly."""
+@click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
+def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
+    """Climb with kernels that are known to be bad, or honest, and say which this installation judges rightly.
+
+    After an interrupt the score of those that were judged by then is printed, and the exit code is 130.
+    """
+    from kernelci import score
     from kernelci import selftest as corpus
 
     names = tuple(part.strip() for part in classes.split(",") if part.strip())
-    score = corpus.run(names, tier, lambda line: click.echo(line, err=True))
-    click.echo(corpus.as_json(score) if as_json else corpus.table(score))
-    return score.exit_code
+    found = corpus.run(names, tier, lambda line: click.echo(line, err=True), gpus)
+    click.echo(score.as_json(found) if as_json else score.table(found))
+    return found.exit_code
 
 
 @cli.command()

@@ -193,6 +193,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sanitize_timeout_s: Annotated[
         Seconds, Meta(description="deadline for one tool of the sanitize rung, over all its calls")
     ] = 120.0
+    baselines: Annotated[
+        bool, Meta(description="whether what a user would otherwise call is timed too, once for each reference")
+    ] = True
     profile: Annotated[
         str,
         Meta(
@@ -311,6 +314,8 @@ def _parsed(name: str, text: str) -> Any:
     if isinstance(default, Struct):
         raise ConfigError(f"KERNELCI_{name.upper()}: a table stands in a file", hint="set it in pyproject.toml")
     try:
+        if isinstance(default, bool):
+            return msgspec.convert(text, bool, strict=False)
         if isinstance(default, tuple):
             return tuple(part.strip() for part in text.split(",") if part.strip())
         return type(default)(text)

@@ -4,8 +4,6 @@ Bad ones must be stopped by the rung, and for the reason, that their card names;
 pass. So a user sees what the harness stops on their own runner.
 """
 
-import json
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -15,11 +13,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kernelci import catalog, config, resources
+from kernelci import catalog, config, resources, results
 from kernelci.card import Expectation, parse
 from kernelci.catalog import Kernel
 from kernelci.errors import CardError, ConfigError, RunnerBroken
-from kernelci.model import KernelReport, Report, RungResult
+from kernelci.model import EXECUTING, KernelReport, Report, RungResult
+from kernelci.score import ACCEPTED, GROUPS, MISSED, NOT_RUN, REFUSED, STOPPED, Result, Score
 
 # Short deadlines: what hangs in the corpus hangs for ever, and what is honest takes milliseconds.
 OPTIONS: dict[str, Any] = {
@@ -28,23 +27,15 @@ OPTIONS: dict[str, Any] = {
     "call_timeout_s": 20.0,
     "memory_bytes": 2 * 2**30,
     "targets": ("sm_90a",),
+    "baselines": False,  # no card says anything of them, and they take longer than a member
 }
 GPU_LANES = 12  # each kernel of the corpus is small, and mostly waits for its own processes
+LONG = ("sanitize", "perturb")  # rungs that take long beside other kernels: what climbs them begins first
 LAST_RUNG = "correctness"  # members that are stopped no later climb no further; the others as far as their own rung
+SHOWN_RUNG = "dump"
 BASE = "base"  # the folder of the other side
 MESSAGE = 200  # characters of a message that are shown
-GROUPS = {
-    "A": "Bending the clock",
-    "B": "Not doing the work again",
-    "C": "Taking the answer",
-    "D": "A cheaper answer that passes",
-    "E": "Not a kernel at all",
-    "F": "Changing the judge",
-    "m": "Seeded bugs, and their clean twins",
-    "honest": "Honest, but suspicious to look at",
-    "": "Field checks",
-}
-STOPPED, MISSED, ACCEPTED, REFUSED, NOT_RUN = "stopped", "missed", "accepted", "refused", "not run"
+INTERRUPTED = "interrupted"
 
 
 Say = Callable[[str], object]
@@ -72,51 +63,26 @@ class Member(Struct, frozen=True):
         return not wanted or bool({self.group, self.expect.class_, self.path.stem} & wanted)
 
 
-class Result(Struct, frozen=True):
-    """What became of a member. `detail` says what happened instead, or why it was not run."""
-
-    kernel: str
-    class_: str
-    group: str
-    title: str
-    expected: str
-    verdict: str
-    detail: str = ""
-
-
-class Score(Struct, frozen=True):
-    """All results of one climb."""
-
-    results: tuple[Result, ...]
-    machine: str
-
-    def count(self, *verdicts: str) -> int:
-        """How many ended so."""
-        return sum(result.verdict in verdicts for result in self.results)
-
-    @property
-    def exit_code(self) -> int:
-        """0 all as they should be · 1 a bad one was missed or an honest one refused · 3 nothing ran."""
-        if self.count(MISSED, REFUSED):
-            return 1
-        return 0 if self.count(STOPPED, ACCEPTED) else 3
-
-
-def run(classes: tuple[str, ...] = (), tier: str = "pr", say: Say | None = None) -> Score:
+def run(classes: tuple[str, ...] = (), tier: str = "pr", say: Say | None = None, gpus: str | None = None) -> Score:
     """Climb with the members of these classes in a project that is thrown away; `say` hears of each as it ends.
 
-    Raises ConfigError where there is no member.
+    `gpus` is the option of that name. After an interrupt the members that were judged by then have their verdicts, and
+    the others were not run. Raises ConfigError where there is no member, or no such GPU.
     """
-    with tempfile.TemporaryDirectory(prefix="kernelci-selftest-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kernelci-selftest-", ignore_cleanup_errors=True) as folder:
         members = [member for member in corpus(resources.folder(resources.CORPUS)) if member.belongs(classes)]
         if not members:
             raise ConfigError(f"no class {', '.join(classes)}", hint=f"groups: {', '.join(filter(None, GROUPS))}")
         machine = gpu()
-        lanes = GPU_LANES if machine else 2
         left_out = reasons_not_to_run(members, machine, tier)
         climbing = [member for member in members if member.path.stem not in left_out]
-        report = climb(Path(folder), climbing, tier, progress=progress(climbing, say), lanes=lanes)
-    return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU")
+        flags: dict[str, Any] = {"lanes": GPU_LANES if machine else 2, "gpus": gpus}
+        interrupted = False
+        try:
+            report = climb(Path(folder), climbing, tier, progress=progress(climbing, say), **flags)
+        except KeyboardInterrupt:
+            report, interrupted = merged(Path(folder)), True
+    return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU", interrupted)
 
 
 def corpus(folder: Path) -> tuple[Member, ...]:
@@ -178,7 +144,8 @@ def climb(
     progress: Progress | None = None,
     **flags: Any,
 ) -> Report | None:
-    """Climb in a fresh project at `root`, the honest ones last; None where there is nothing to climb with."""
+    """Climb in a fresh project at `root`, each as far as its card says or, if given, up to these rungs; None where
+    there is nothing to climb with. After an interrupt `merged` has what was found."""
     from kernelci import basing, ladder
 
     members = tuple(members)
@@ -187,28 +154,51 @@ def climb(
     lay_out(root, members)
     options = config.load(root, {}, {**OPTIONS, "cache": str(root / "cache"), **flags})
     found = catalog.scan(root, options)
-    reports = []
-    for names, wanted, opposed in _groups(members, rungs):
-        order = sorted(names, key=lambda name: names[name].expect.honest)
-        kernels = tuple(kernel for name in order for kernel in found.kernels if kernel.path.stem == name)
-        base = basing.in_folder(root / BASE) if opposed else None
-        plan = ladder.Plan(kernels, root / "out", wanted, tier=tier, base=base)
-        reports.append(ladder.climb(found, options, plan, progress))
-    climbed = tuple(kernel for report in reports for kernel in report.kernels)
-    return msgspec.structs.replace(reports[0], kernels=climbed)
+    base = basing.in_folder(root / BASE) if any(member.expect.base for member in members) else None
+    try:
+        for number, group in enumerate(_groups(members)):
+            known = {member.path.stem: member for member in group}
+            kernels = [kernel for kernel in found.kernels if kernel.path.stem in known]
+            kernels.sort(key=lambda kernel: _turn(known[kernel.path.stem]))
+            own = {} if rungs else {kernel.name: _rungs(known[kernel.path.stem]) for kernel in kernels}
+            plan = ladder.Plan(tuple(kernels), root / f"out{number}", rungs, own, tier=tier, base=base)
+            ladder.climb(found, options, plan, progress)
+    finally:
+        report = merged(root)
+    return report
 
 
-def _groups(members: Iterable[Member], rungs: tuple[str, ...]) -> list[tuple[dict[str, Member], tuple[str, ...], bool]]:
-    """The members by stem with the rungs that they climb, and whether against a base: first those that are stopped by
-    correctness at the latest, then the others by their own rungs."""
+def merged(root: Path) -> Report | None:
+    """The reports that climbs in this project have left, as one, which then lies in `out`; None where there is none."""
+    reports = [results.read(path.parent) for path in sorted(root.glob(f"out[0-9]*/{results.FILE_NAME}"))]
+    if not reports:
+        return None
+    kernels = tuple(kernel for report in reports for kernel in report.kernels)
+    whole = msgspec.structs.replace(reports[0], kernels=kernels)
+    (root / "out").mkdir(exist_ok=True)
+    results.write(whole, root / "out")
+    return whole
+
+
+def _groups(members: Iterable[Member]) -> list[list[Member]]:
+    """Those whose machine code is shown, and the others, of which none is to wait for its disassembly."""
+    shown: dict[bool, list[Member]] = {}
+    for member in members:
+        shown.setdefault(member.expect.rung == SHOWN_RUNG, []).append(member)
+    return [shown[key] for key in sorted(shown, reverse=True)]
+
+
+def _turn(member: Member) -> tuple[bool, bool, bool]:
+    """What takes long begins first, while others keep the other lanes busy; what is timed against a base comes last."""
+    expect = member.expect
+    return not (expect.rung in LONG or expect.reason == "hang"), bool(expect.base), expect.honest
+
+
+def _rungs(member: Member) -> tuple[str, ...]:
+    """How far a member climbs: to its own rung, and at least to one that all who are stopped early have in common."""
     from kernelci.rungs import ORDER
 
-    early = set(ORDER[: ORDER.index(LAST_RUNG) + 1])
-    groups: dict[tuple[str, bool], dict[str, Member]] = {(LAST_RUNG, False): {}}
-    for member in members:
-        rung = LAST_RUNG if member.expect.rung in early else member.expect.rung
-        groups.setdefault((rung, bool(member.expect.base)), {})[member.path.stem] = member
-    return [(own, rungs or (rung,), opposed) for (rung, opposed), own in groups.items() if own]
+    return (LAST_RUNG,) if member.expect.rung in ORDER[: ORDER.index(LAST_RUNG)] else (member.expect.rung,)
 
 
 def lay_out(root: Path, members: Iterable[Member]) -> None:
@@ -229,11 +219,29 @@ def judge(member: Member, report: Report | None, left_out: Mapping[str, str]) ->
     """Compare what became of a member with what its card says."""
     expect, stem = member.expect, member.path.stem
     kernels = {Path(kernel.path).stem: kernel for kernel in report.kernels} if report else {}
-    if stem in left_out or stem not in kernels:
-        return _result(member, NOT_RUN, left_out.get(stem, "not in the report"))
-    fine = (_passed if expect.outcome == "PASSED" else _stopped_as_expected)(kernels[stem], expect)
+    if stem in left_out or stem not in kernels or _cut_off(kernels[stem], expect):
+        return _result(member, NOT_RUN, left_out.get(stem, INTERRUPTED))
+    kernel = kernels[stem]
+    if _by_luck(kernel, expect):
+        return _result(member, STOPPED, _happened(kernel, expect.rung))
+    fine = (_passed if expect.outcome == "PASSED" else _stopped_as_expected)(kernel, expect)
     verdict = (ACCEPTED if fine else REFUSED) if expect.honest else (STOPPED if fine else MISSED)
-    return _result(member, verdict, "" if fine else _happened(kernels[stem], expect.rung))
+    return _result(member, verdict, "" if fine else _happened(kernel, expect.rung))
+
+
+def _cut_off(kernel: KernelReport, expect: Expectation) -> bool:
+    """Whether the run ended before this kernel had climbed its rung, and nothing had stopped it by then."""
+    last = kernel.rung(expect.rung)
+    cut = last is not None and last.finding is not None and last.finding.reason == INTERRUPTED
+    return cut and kernel.stopped_at is None
+
+
+def _by_luck(kernel: KernelReport, expect: Expectation) -> bool:
+    """Whether a rung that runs it has seen already what its own rung is sure to see: a race may show anywhere."""
+    stopped = kernel.stopped_at
+    if stopped is None or not expect.luck or stopped.rung == expect.rung:
+        return False
+    return stopped.rung in EXECUTING and stopped.outcome == "FAILED"
 
 
 def _result(member: Member, verdict: str, detail: str) -> Result:
@@ -300,58 +308,3 @@ def gpu() -> str:
     from kernelci.workbench.device import find
 
     return find().name
-
-
-def as_json(score: Score) -> str:
-    """The score with every result, for programs."""
-    records = [
-        {
-            "kernel": result.kernel, "class": result.class_, "group": result.group, "title": result.title,
-            "expected": result.expected, "verdict": result.verdict, "detail": result.detail,
-        }
-        for result in score.results
-    ]  # fmt: skip
-    totals = {verdict: score.count(verdict) for verdict in (STOPPED, MISSED, ACCEPTED, REFUSED, NOT_RUN)}
-    return json.dumps({"machine": score.machine, "totals": totals, "results": records}, indent=1)
-
-
-def table(score: Score) -> str:
-    """The score by class, then each miss with what happened instead, then what was not run and why."""
-    lines = [f"{'CLASS':<8}{'BAD STOPPED':>12}{'HONEST PASSED':>15}{'NOT RUN':>9}"]
-    for group, title in GROUPS.items():
-        own = [result for result in score.results if result.group == group]
-        if own:
-            lines += ["", title, *(_row(name, own) for name in sorted({one.class_ for one in own}, key=_natural))]
-    lines += ["", _row("total", score.results, "")]
-    wrong = [result for result in score.results if result.verdict in (MISSED, REFUSED)]
-    lines += ["", *(f"{one.verdict}: {one.kernel} ({one.class_})\n{_indented(one)}" for one in wrong)] if wrong else []
-    idle = [result for result in score.results if result.verdict == NOT_RUN]
-    reasons = sorted({result.detail for result in idle})
-    for reason in reasons:
-        names = [result.kernel for result in idle if result.detail == reason]
-        lines += ["", f"not run here: {reason} ({len(names)})", f"  {', '.join(names)}"]
-    return "\n".join(lines)
-
-
-def _row(name: str, results: Iterable[Result], only: str | None = None) -> str:
-    own = [result for result in results if only == "" or result.class_ == name]
-    tally = {verdict: sum(one.verdict == verdict for one in own) for verdict in (*_BAD, *_HONEST, NOT_RUN)}
-    bad, honest = (_share(tally[good], tally[good] + tally[ill]) for good, ill in (_BAD, _HONEST))
-    return f"{name:<8}{bad:>12}{honest:>15}{tally[NOT_RUN] or '':>9}".rstrip()
-
-
-_BAD, _HONEST = (STOPPED, MISSED), (ACCEPTED, REFUSED)
-
-
-def _share(good: int, total: int) -> str:
-    return f"{good}/{total}" if total else ""
-
-
-def _indented(result: Result) -> str:
-    return f"  {result.title}\n  expected: {result.expected}\n  happened: {result.detail}"
-
-
-def _natural(name: str) -> tuple[str, int]:
-    """m05 before m11, B2 before B11."""
-    number = re.search(r"\d+", name)
-    return name[:1], int(number[0]) if number else 0

@@ -7,19 +7,23 @@ A new kernel is a new file in tests/bad_kernels with its `[tool.kernelci.expect]
 import fcntl
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from kernelci import results, selftest
+from kernelci import results, score, selftest
 from kernelci.card import Expectation
 from kernelci.catalog import Kernel
 from kernelci.cli import cli
 from kernelci.model import SCHEMA_VERSION, Environment, Finding, KernelReport, Report, Row, RungResult, Verdict
 from kernelci.reasons import Outcome
-from kernelci.selftest import ACCEPTED, MISSED, NOT_RUN, REFUSED, STOPPED, Member, Result, Score
+from kernelci.score import ACCEPTED, MISSED, NOT_RUN, REFUSED, STOPPED, Result, Score
+from kernelci.selftest import INTERRUPTED, Member
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMBERS = {member.path.stem: member for member in selftest.corpus(ROOT / "tests" / "bad_kernels")}
@@ -106,8 +110,9 @@ def _of(report: Report, stem: str) -> KernelReport:
 @pytest.mark.parametrize("stem", BAD)
 def test_bad_kernel_is_stopped_where_its_card_says(report: Report, left_out: dict[str, str], stem: str) -> None:
     _of(report, stem)
-    result = selftest.judge(MEMBERS[stem], report, left_out)
-    assert (STOPPED, "") == (result.verdict, result.detail)
+    member = MEMBERS[stem]
+    result = selftest.judge(member, report, left_out)
+    assert (STOPPED, "") == (result.verdict, "" if member.expect.luck else result.detail)
 
 
 @pytest.mark.parametrize("stem", HONEST)
@@ -231,6 +236,76 @@ def test_progress_tells_of_each_member_once() -> None:
     assert ["m05_clean: run FAILED shape: why (0.0 s; expected: run FAILED)"] == lines
 
 
+RACE = Expectation("sanitize", "FAILED", reason="sanitizer-race", luck=True)
+
+
+def _climbs(*rungs: tuple[str, Outcome, str]) -> Report:
+    """A report of a member named `m05_clean` whose rungs ended so."""
+    done = tuple(
+        RungResult(name, outcome, finding=Finding(reason, "") if reason else None) for name, outcome, reason in rungs
+    )
+    kernel = KernelReport("m05_clean", "softmax", "cuda", "kernels/m05_clean.py", "", done)
+    return Report(SCHEMA_VERSION, "", "", 0.0, Environment("", ""), (kernel,))
+
+
+@pytest.mark.parametrize(
+    ("expect", "rung", "verdict", "detail"),
+    [
+        (RACE, ("sanitize", Outcome.FAILED, "sanitizer-race"), STOPPED, ""),
+        (RACE, ("correctness", Outcome.FAILED, "wrong"), STOPPED, "correctness FAILED wrong: "),
+        (RACE, ("run", Outcome.FAILED, "hang"), STOPPED, "run FAILED hang: "),
+        (RACE, ("compile", Outcome.FAILED, "compile-error"), MISSED, "compile FAILED compile-error: "),
+        (RACE, ("correctness", Outcome.BROKEN, "reference"), MISSED, "correctness BROKEN reference: "),
+        (RACE, ("sanitize", Outcome.FAILED, "sanitizer-sync"), MISSED, "sanitize FAILED sanitizer-sync: "),
+        (
+            msgspec.structs.replace(RACE, luck=False),
+            ("correctness", Outcome.FAILED, "wrong"),
+            MISSED,
+            "correctness FAILED wrong: ",
+        ),
+    ],
+)
+def test_a_race_may_be_seen_by_luck(
+    expect: Expectation, rung: tuple[str, Outcome, str], verdict: str, detail: str
+) -> None:
+    result = selftest.judge(Member(Path("m05_clean.py"), "cuda", expect), _climbs(rung), {})
+    assert (verdict, detail) == (result.verdict, result.detail)
+
+
+@pytest.mark.parametrize(
+    ("rungs", "verdict"),
+    [
+        ([("run", Outcome.PASSED, ""), ("correctness", Outcome.SKIPPED, "interrupted")], NOT_RUN),
+        ([("run", Outcome.FAILED, "shape"), ("correctness", Outcome.SKIPPED, "interrupted")], STOPPED),
+        ([("run", Outcome.FAILED, "hang"), ("correctness", Outcome.SKIPPED, "interrupted")], MISSED),
+        ([("correctness", Outcome.FAILED, "wrong"), ("benchmark", Outcome.SKIPPED, "interrupted")], MISSED),
+    ],
+)
+def test_what_an_interrupt_cut_off_was_not_run(rungs: list[tuple[str, Outcome, str]], verdict: str) -> None:
+    expect = Expectation(rungs[0][0] if verdict == STOPPED else rungs[-1][0], "FAILED", reason="shape")
+    assert verdict == selftest.judge(Member(Path("m05_clean.py"), "triton", expect), _climbs(*rungs), {}).verdict
+
+
+def test_members_that_an_interrupt_left_out_were_not_run() -> None:
+    empty = msgspec.structs.replace(_climbs(), kernels=())
+    result = selftest.judge(Member(Path("m05_clean.py"), "triton", RACE), empty, {})
+    assert (NOT_RUN, INTERRUPTED) == (result.verdict, result.detail)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_the_score_of_those_that_were_judged(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "kernelci", "selftest", "--class", "does_not_parse,never_returns"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("does_not_parse: precheck FAILED syntax")
+        process.send_signal(number)
+        lines = process.stdout.read().splitlines()
+        assert (130, "") == (process.wait(), process.stderr.read())
+    assert ["total", "1/1", "1"] == lines[-4].split()
+    assert ["not run here: interrupted (1)", "  never_returns"] == lines[-2:]
+
+
 def _score(*verdicts: str) -> Score:
     one = Result("kernel", "B2", "B", "caches by a checksum", "correctness FAILED wrong", STOPPED)
     changed = [msgspec.structs.replace(one, verdict=verdict, detail=verdict) for verdict in verdicts]
@@ -251,8 +326,12 @@ def test_exit_code(verdicts: tuple[str, ...], code: int) -> None:
     assert code == _score(*verdicts).exit_code
 
 
+def test_an_interrupted_score_has_the_exit_code_of_an_interrupt() -> None:
+    assert 130 == msgspec.structs.replace(_score(STOPPED, MISSED), interrupted=True).exit_code
+
+
 def test_table_shows_misses_and_what_was_not_run() -> None:
-    text = selftest.table(_score(STOPPED, MISSED, NOT_RUN))
+    text = score.table(_score(STOPPED, MISSED, NOT_RUN))
     assert "B2               1/2                       1" in text
     assert (
         "missed: kernel (B2)\n  caches by a checksum\n  expected: correctness FAILED wrong\n  happened: missed" in text
@@ -260,8 +339,16 @@ def test_table_shows_misses_and_what_was_not_run() -> None:
     assert "not run here: not run (1)\n  kernel" in text
 
 
+def test_table_shows_what_luck_stopped() -> None:
+    lucky = Result("kernel", "X5", "", "a race", "sanitize FAILED", STOPPED, "correctness FAILED wrong")
+    assert (
+        "stopped earlier, by luck: kernel (X5)\n  a race\n  expected: sanitize FAILED\n"
+        "  happened: correctness FAILED wrong"
+    ) in score.table(Score((lucky,), "no GPU"))
+
+
 def test_json_has_the_same_numbers() -> None:
-    found = json.loads(selftest.as_json(_score(STOPPED, MISSED, NOT_RUN)))
+    found = json.loads(score.as_json(_score(STOPPED, MISSED, NOT_RUN)))
     assert {"stopped": 1, "missed": 1, "accepted": 0, "refused": 0, "not run": 1} == found["totals"]
     assert ["stopped", "missed", "not run"] == [result["verdict"] for result in found["results"]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from kernelci import selftest
 from kernelci.model import Report
-from kernelci.selftest import ACCEPTED, STOPPED
+from kernelci.score import ACCEPTED, STOPPED
 
 CORPUS = Path(__file__).resolve().parents[1] / "bad_kernels"
 MEMBERS = [member for member in selftest.corpus(CORPUS) if member.belongs(("X3", "X4")) and member.expect.gpu]

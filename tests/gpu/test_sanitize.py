@@ -6,7 +6,7 @@ import pytest
 
 from kernelci import selftest
 from kernelci.model import Report
-from kernelci.selftest import ACCEPTED, STOPPED
+from kernelci.score import ACCEPTED, STOPPED
 from kernelci.workbench import sanitizer
 
 CORPUS = Path(__file__).resolve().parents[1] / "bad_kernels"

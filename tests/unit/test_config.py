@@ -53,6 +53,11 @@ def test_pyproject_without_our_table(tmp_path: Path, text: str) -> None:
     assert config.Config() == config.load(_write(tmp_path, text, "pyproject.toml"), {})
 
 
+@pytest.mark.parametrize(("text", "on"), [("false", False), ("0", False), ("true", True), ("1", True)])
+def test_switch_from_the_environment(tmp_path: Path, text: str, on: bool) -> None:
+    assert on == config.load(tmp_path, {"KERNELCI_BASELINES": text}).baselines
+
+
 def test_list_from_the_environment(tmp_path: Path) -> None:
     assert ("sm_80", "sm_90a") == config.load(tmp_path, {"KERNELCI_TARGETS": "sm_80, sm_90a,"}).targets
 

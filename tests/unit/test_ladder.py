@@ -203,6 +203,23 @@ def pair(referee):
 """
 
 
+# `pair` stops the one kernel, whose `last` goes on until the other has interrupted the run.
+STOPPED = """
+from kernelci.errors import Verdict
+stopped = threading.Event()
+def stopped_or_interrupted(referee):
+    if referee.kernel.name == "copy/plain":
+        raise Verdict("wrong", "text")
+    stopped.wait(30)
+    raise KeyboardInterrupt
+@rung("last", after=("precheck",))
+def last(referee):
+    stopped.set()
+    time.sleep(1)
+    return Findings()
+"""
+
+
 @pytest.fixture
 def two(root: Path) -> Path:
     """The project with a second kernel, and rungs that need quiet."""
@@ -249,6 +266,26 @@ def test_an_interrupt_in_company_begins_nothing_more(two: Path) -> None:
     report = results.read(two / "out")
     assert ((), ("interrupted: 2 of 2 kernels did not finish",)) == (report.kernels, report.notes)
     assert not (two / "out" / "told").exists()
+
+
+def test_an_interrupt_in_company_keeps_what_had_stopped_a_kernel(two: Path) -> None:
+    """The kernel is stopped, and would climb on; another one's interrupt ends the run meanwhile."""
+    _file(
+        two / "rungs" / "phases.py", PHASES.replace("both.wait()", "return stopped_or_interrupted(referee)") + STOPPED
+    )
+    with pytest.raises(KeyboardInterrupt):
+        _climb(two, "pair", "last", lanes=2)
+    report = results.read(two / "out")
+    assert (["copy/plain"], "wrong") == ([kernel.name for kernel in report.kernels], _reason(report, "pair"))
+
+
+def test_a_kernel_may_have_rungs_of_its_own(two: Path) -> None:
+    options = config.load(two, {}, {"cache": str(two / "cache")})
+    found = catalog.scan(two, options)
+    own = {"copy/second": ("above",)}
+    report = ladder.climb(found, options, ladder.Plan(found.kernels, two / "out", ("precheck",), own))
+    assert ["still copy/second", "above copy/second"] == _told(two)
+    assert ("not-requested", "copy/plain") == (_reason(report, "above"), report.kernels[0].name)
 
 
 def test_no_candidate_lives_while_it_is_quiet(two: Path) -> None:
