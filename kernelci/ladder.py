@@ -4,8 +4,9 @@ import contextlib
 import datetime
 import secrets
 import shutil
+import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from kernelci.court import Court, compile_ahead, zygote_for
 from kernelci.errors import ConfigError, Verdict
 from kernelci.gate import Gate
 from kernelci.lanes import spread
-from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report
+from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report, RungResult
 from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Rung
@@ -45,6 +46,8 @@ class Plan(Struct, frozen=True):
     kernels: tuple[Kernel, ...]
     out: Path
     rungs: tuple[str, ...] = ()
+    own: Mapping[str, tuple[str, ...]] = {}
+    """The rungs of single kernels, by name, that climb others than the rest."""
     targets: tuple[str, ...] = ()
     seed: str = ""
     case: str = ""
@@ -64,21 +67,36 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     results.json is written even where a kernel fails, and holds the finished kernels of a run that is interrupted.
     """
     began = time.monotonic()
-    rungs = chosen(all_rungs(catalog.root / config.rungs), plan.rungs)
+    known = all_rungs(catalog.root / config.rungs)
+    usual = chosen(known, plan.rungs)
+    rungs = {one.name: chosen(known, plan.own[one.name]) if one.name in plan.own else usual for one in plan.kernels}
     _prepare(plan.out)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done: dict[str, Ascent] = {}
+    over = threading.Event()
     with opened(catalog, config, plan) as court:
         try:
-            _climb_all(plan, court, rungs, progress, done)
+            _climb_all(plan, court, rungs, _until(over, progress), done)
         finally:
+            over.set()
             report = _reported(plan, court, started, time.monotonic() - began, done)
             results.write(report, plan.out)
     return report
 
 
+def _until(over: threading.Event, progress: Progress | None) -> Progress | None:
+    """What tells of rungs until it is over: after an interrupt those that are still climbed end with their processes,
+    which is nobody's fault."""
+
+    def tell(kernel: Kernel, result: RungResult) -> None:
+        if progress is not None and not over.is_set():
+            progress(kernel, result)
+
+    return tell if progress is not None else None
+
+
 def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict[str, Ascent]) -> Report:
-    done = dict(done)  # after an interrupt some lanes may still be at work
+    done = {name: ascent for name, ascent in dict(done).items() if ascent.told}
     kernels = tuple(done[kernel.name].report() for kernel in plan.kernels if kernel.name in done)
     missing = len(plan.kernels) - sum(ascent.finished for ascent in done.values())
     report = Report(
@@ -97,7 +115,8 @@ def _reported(plan: Plan, court: Court, started: str, seconds: float, done: dict
 
 def _dumps(plan: Plan) -> bool:
     """Whether the machine code will be shown: disassembling takes longer than compiling a small kernel."""
-    return plan.tier != "watch" and (not plan.rungs or "dump" in plan.rungs)
+    asked = (plan.rungs, *plan.own.values())
+    return plan.tier != "watch" and any(not rungs or "dump" in rungs for rungs in asked)
 
 
 @contextlib.contextmanager
@@ -122,7 +141,7 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         draw_filter=plan.draw,
         all_configs=plan.all_configs,
         base=plan.base,
-        ahead=Ahead(cache_folder(config) / "baselines"),
+        ahead=Ahead(cache_folder(config) / "baselines") if config.baselines else None,
     )
     try:
         yield court
@@ -166,20 +185,21 @@ def _prepare(out: Path) -> None:
         ) from error
 
 
-def _climb_all(plan: Plan, court: Court, rungs: Rungs, progress: Progress | None, done: dict[str, Ascent]) -> None:
+def _climb_all(
+    plan: Plan, court: Court, rungs: Mapping[str, Rungs], progress: Progress | None, done: dict[str, Ascent]
+) -> None:
     """All kernels: several at once as far as they can climb in company, then one at a time on each GPU in quiet.
 
-    A kernel is in `done` when its first part is over.
+    `rungs` are each kernel's own. A kernel is in `done` from its start.
     """
     referees = [KernelReferee(kernel, court, _targets(kernel, court.config, plan.targets)) for kernel in plan.kernels]
     all_courts = courts(court)
     _start(all_courts, rungs, referees)
 
     def in_company(court: Court, referee: KernelReferee) -> None:
-        ascent = Ascent(referee, rungs, progress)
+        ascent = done[referee.kernel.name] = Ascent(referee, rungs[referee.kernel.name], progress)
         with referee.on(court):
             ascent.in_company()
-        done[referee.kernel.name] = ascent
 
     def in_quiet(court: Court, ascent: Ascent) -> None:
         with ascent.referee.on(court):
@@ -203,9 +223,9 @@ def courts(court: Court) -> tuple[Court, ...]:
     return (court, *(replace(court, device=one, truths=Truths(one.torch_name, court.seed)) for one in others))
 
 
-def _start(courts: Sequence[Court], rungs: Rungs, referees: Sequence[KernelReferee]) -> None:
+def _start(courts: Sequence[Court], rungs: Mapping[str, Rungs], referees: Sequence[KernelReferee]) -> None:
     """Begin in the background what takes long: compiling, and the imports of those that will run kernels."""
-    wanted = {rung.name for rung, climbed in rungs if climbed}
+    wanted = {rung.name for own in rungs.values() for rung, climbed in own if climbed}
     if "compile" in wanted:
         for referee in referees:
             referee.start_compiling()
@@ -214,7 +234,7 @@ def _start(courts: Sequence[Court], rungs: Rungs, referees: Sequence[KernelRefer
             warm([referee.kernel for referee in referees], court)
             if court.device.is_gpu:  # where the sides are measured
                 warm([referee.base.kernel for referee in referees if referee.base is not None], court, "base")
-    if "benchmark" in wanted:
+    if "benchmark" in wanted and courts[0].config.baselines:
         _compile_ahead(courts, referees)
 
 
