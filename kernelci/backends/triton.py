@@ -131,6 +131,22 @@ def launches(gpu: Gpu) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
         vars(driver).update(before)
 
 
+_LAUNCHERS: list[tuple[object, object]] = []  # sources and metadata of what was intercepted in this process
+
+
+def fill_cache() -> None:
+    """Build what Triton leaves to the C compiler where it first launches, so that its cache holds that too: its bridge
+    to the driver, and up to 3.8 a launcher for each signature. Nothing is lost where the driver's library is missing.
+    """
+    from triton.backends.nvidia import driver
+
+    with contextlib.suppress(Exception):
+        driver.CudaUtils()
+    for source, metadata in _LAUNCHERS:
+        with contextlib.suppress(Exception):
+            driver.CudaLauncher(source, metadata)
+
+
 class _Driver:
     """Answers for the GPU as `triton.runtime.driver.active` does; loads and launches nothing."""
 
@@ -164,6 +180,7 @@ class _Driver:
 
     def launcher_cls(self, source: object, metadata: object) -> Callable[..., None]:
         """A launcher that keeps the grid."""
+        _LAUNCHERS.append((source, metadata))
 
         def launch(x: int, y: int, z: int, *args: object) -> None:
             self.grid = (x, y, z)

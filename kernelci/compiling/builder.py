@@ -47,7 +47,7 @@ from kernelci.workbench.protocol import (
 Made = TypeVar("Made")
 BUILT_BY_TORCH = "torch builds or calls it by itself, where it runs"
 LAUNCHES_S = 10.0
-FORM = 4  # of what is kept: another number makes everything anew
+FORM = 5  # of what is kept: another number makes everything anew
 
 
 class Compiled(Struct, frozen=True):

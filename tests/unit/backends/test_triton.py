@@ -1,5 +1,9 @@
 """Triton without a GPU."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +113,19 @@ def test_an_exception_of_host_code_is_named_with_its_line(answers: Any) -> None:
         found["message"],
         found["line"],
     )
+
+
+def test_the_cache_gets_what_the_c_compiler_builds_where_a_kernel_first_runs(tmp_path: Path) -> None:
+    library = tmp_path / "libcuda.so.1"  # enough for the linker; there is no driver to load it with
+    subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(library)], check=True)
+    environment = os.environ | {"TRITON_LIBCUDA_PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    code = "from kernelci.backends import triton; triton.fill_cache()"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert ["cuda_utils"] == [path.name.partition(".")[0] for path in (tmp_path / "cache").rglob("*.so")]
+
+
+def test_without_the_drivers_library_the_cache_gets_nothing_more(tmp_path: Path) -> None:
+    environment = os.environ | {"TRITON_LIBCUDA_PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    code = "from kernelci.backends import triton; triton.fill_cache()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert (0, []) == (done.returncode, [*(tmp_path / "cache").rglob("*.so")])
