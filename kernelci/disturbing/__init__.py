@@ -17,7 +17,8 @@ NOTHING = "Undisturbed"  # the exception's name: such a call was like any other
 
 
 class Disturbance(Struct, frozen=True):
-    """One thing to change. `loose`: a kernel that does not start or compile so is left alone, since it need not.
+    """One thing to change. `loose`: a kernel that does not start or compile so is left alone, since it need not;
+    `told`: nor need it be right so, and what goes wrong is only told.
 
     `why` completes «if this changes its result, it …».
     """
@@ -29,6 +30,7 @@ class Disturbance(Struct, frozen=True):
     backends: tuple[str, ...]
     tiers: tuple[str, ...] = ("pr", "full")
     loose: bool = False
+    told: bool = False
 
 
 _ALL = ("triton", "tilelang", "cutedsl", "cuda")
@@ -70,6 +72,26 @@ DISTURBANCES = (
         ("triton", "tilelang", "cuda"),
         ("full",),
         loose=True,
+    ),
+    Disturbance(
+        "fusion",
+        "no multiplication is fused with an addition",
+        "counts on the compiler to round once where the source rounds twice",
+        "cuda",
+        ("triton", "tilelang", "cuda"),
+        ("full",),
+        loose=True,
+        told=True,
+    ),
+    Disturbance(
+        "overflow",
+        "built with Triton's assertions, those on overflow among them",
+        "computes with integers that do not fit, or breaks an assertion of its own",
+        "cuda",
+        ("triton",),
+        ("full",),
+        loose=True,
+        told=True,
     ),
     Disturbance("warps-more", "twice num_warps", _LAUNCH, "cuda", ("triton",), ("full",), loose=True),
     Disturbance("warps-fewer", "half of num_warps", _LAUNCH, "cuda", ("triton",), ("full",), loose=True),

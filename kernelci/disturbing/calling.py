@@ -55,6 +55,14 @@ def _delays() -> Iterator[Made]:
         yield compilers.delayed(stack)
 
 
+@contextlib.contextmanager
+def _unfused() -> Iterator[Made]:
+    from kernelci.disturbing import fusing
+
+    with contextlib.ExitStack() as stack:
+        yield fusing.unfused(stack)
+
+
 def _fill() -> contextlib.AbstractContextManager[Made]:
     from kernelci.disturbing import interpreter
 
@@ -79,7 +87,7 @@ def _busy() -> contextlib.AbstractContextManager[Made]:
     return shared.busy()
 
 
-def _launched(option: str, change: Callable[[int], int]) -> Callable[[], contextlib.AbstractContextManager[Made]]:
+def _launched(option: str, change: Callable[[Any], Any]) -> Callable[[], contextlib.AbstractContextManager[Made]]:
     def make() -> contextlib.AbstractContextManager[Made]:
         from kernelci.disturbing import launching
 
@@ -95,9 +103,11 @@ _MAKERS: dict[str, Callable[[], contextlib.AbstractContextManager[Made]]] = {
     "shared": _shared,
     "load": _busy,
     "delays": _delays,
+    "fusion": _unfused,
+    "overflow": _launched("debug", lambda debug: True),
     "warps-more": _launched("num_warps", lambda warps: min(2 * warps, MOST_WARPS)),
     "warps-fewer": _launched("num_warps", lambda warps: max(warps // 2, 1)),
     "stages-one": _launched("num_stages", lambda stages: 1),
     "stages-more": _launched("num_stages", lambda stages: stages + 1),
 }
-_ONCE = ("delays",)  # what was compiled so stays so: later calls of the same kernel compile nothing
+_ONCE = ("delays", "fusion")  # what was compiled so stays so: later calls of the same kernel compile nothing

@@ -109,12 +109,12 @@ def _cuda(made: list[str]) -> Iterator[None]:
             text = _changed(cudacore.ptx_of(self._real).decode(), made)
             return ObjectCode.from_ptx(text.encode(), symbol_mapping=dict(code.symbol_mapping or {}))
 
-    with _replaced(cuda.core, Program, Delayed):
+    with replaced(cuda.core, Program, Delayed):
         yield
 
 
 @contextlib.contextmanager
-def _replaced(module: Any, original: object, other: object) -> Iterator[None]:
+def replaced(module: Any, original: object, other: object) -> Iterator[None]:
     """Under whatever name a module of kernels, or the library itself, holds the original, it holds the other."""
     users = [one for one in list(sys.modules.values()) if "__kernelci__" in getattr(one, "__dict__", ())]
     held: list[tuple[Any, str]] = [

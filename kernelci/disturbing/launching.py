@@ -1,15 +1,16 @@
-"""Other launch options for Triton kernels: the same source, another number of warps or of pipeline stages."""
+"""Other launch options for Triton kernels: the same source, another number of warps, say, or no fused arithmetic."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-DEFAULTS = {"num_warps": 4, "num_stages": 3}  # of triton.backends.nvidia.compiler.CUDAOptions
+# Of triton.backends.nvidia.compiler.CUDAOptions.
+DEFAULTS: dict[str, Any] = {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": True, "debug": False}
 
 
 @contextlib.contextmanager
-def overridden(option: str, change: Callable[[int], int]) -> Iterator[list[str]]:
+def overridden(option: str, change: Callable[[Any], Any]) -> Iterator[list[str]]:
     """Every launch gets the option changed, whether the kernel, its autotuner or nobody named it."""
     from triton.runtime import jit
 
@@ -17,7 +18,7 @@ def overridden(option: str, change: Callable[[int], int]) -> Iterator[list[str]]
     run = jit.JITFunction.run
 
     def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = int(kwargs.get(option) or DEFAULTS[option])
+        given = DEFAULTS[option] if kwargs.get(option) is None else kwargs[option]
         kwargs[option] = change(given)
         if kwargs[option] != given:
             made.append(f"{option}={kwargs[option]} for {given}")

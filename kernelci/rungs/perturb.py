@@ -9,6 +9,7 @@ from kernelci.model import Row
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.reference import Case, ReferenceFailed
 from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.workbench.activity import printable
 from kernelci.workbench.drawn import VARIED
 from kernelci.workbench.judging import judge
 from kernelci.workbench.location import locate
@@ -72,12 +73,20 @@ def _told(referee: Referee, case: Case, kind: Disturbance, plain: Trial) -> str:
             return f"not made, since {first.removeprefix(f'{disturbing.NOTHING}: ')}"
         if kind.loose and verdict.reason in EXCUSED:
             return f"left alone, since it ends as {verdict.reason} ({first})"
+        if kind.told:
+            return f"{_asserted(verdict) or first}: it {kind.why}"
         raise _perturbed(kind, verdict) from verdict
     if _same(plain, trial):
         return "the same bits"
     if referee.reference.repeatable and not kind.loose:
         raise _perturbed(kind, Verdict("not-repeatable", "right, but with other bits than before"))
     return "right, with other bits"
+
+
+def _asserted(verdict: Verdict) -> str:
+    """The device's assertion in what the candidate printed last; empty where there is none."""
+    found = (line.strip() for line in verdict.log.splitlines() if "ssertion" in line)
+    return printable(next(found, ""), 200)
 
 
 def _perturbed(kind: Disturbance, verdict: Verdict) -> Verdict:

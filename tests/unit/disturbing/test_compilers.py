@@ -17,7 +17,7 @@ from pathlib import Path
 from kernelci import backends, gpus
 from kernelci.compiling import building
 from kernelci.compiling.loading import load
-from kernelci.disturbing import compilers, launching
+from kernelci.disturbing import compilers, fusing, launching
 import contextlib
 backend = backends.get("triton")
 backend.preload()
@@ -31,6 +31,11 @@ def rows(x, y, BLOCK: tl.constexpr):
     tl.store(y + tl.program_id(0), tl.sum(tl.load(x + at), axis=0))
 def total(x, y): rows[(8,)](x, y, 1024)
 def eight(x, y): rows[(8,)](x, y, 1024, num_warps=8)
+@triton.jit
+def line(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * n + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * tl.load(y + at) + 1.5)
+def lines(x, y): line[(8,)](x, y, y.shape[0], 1024)
 ''')
 module = load(path)
 tensor = lambda *shape: building.TensorSpec(shape, "float32", None, 0)
@@ -40,6 +45,13 @@ def built(entry, disturb):
         tensors = {"x": tensor(8, 1024), "y": tensor(8)}
         (build,) = building.build(module, entry, None, tensors, gpus.for_target("sm_90a"), backend).builds
         return [build.config.rpartition(", num_warps")[2][1:], build.files["ptx"].count(b"nanosleep"), len(made)]
+def counted(disturb):
+    with contextlib.ExitStack() as stack:
+        made = disturb(stack)
+        tensors = {"x": tensor(8, 1024), "y": tensor(8, 1024)}
+        (build,) = building.build(module, "lines", None, tensors, gpus.for_target("sm_90a"), backend).builds
+        ptx = build.files["ptx"]
+        return [b"fma.rn" in ptx, b"overflow detected" in ptx or b"__assertfail" in ptx, len(made)]
 over = lambda option, change: lambda stack: stack.enter_context(launching.overridden(option, change))
 print(json.dumps({
     "plain": built("total", lambda stack: []),
@@ -48,11 +60,15 @@ print(json.dumps({
     "more": built("total", over("num_warps", lambda warps: 2 * warps)),
     "fewer": built("eight", over("num_warps", lambda warps: warps // 2)),
     "stages": built("total", over("num_stages", lambda stages: stages + 1)),
+    "fused": counted(lambda stack: []),
+    "unfused": counted(fusing.unfused),
+    "asserting": counted(over("debug", lambda debug: True)),
 }))
 """
 CUDA = r'''
 import json, sys
-from kernelci.disturbing import compilers
+from kernelci.disturbing import compilers, fusing
+from kernelci.workbench import cudacore
 import contextlib, types
 import cuda.core
 from cuda.core import Program, ProgramOptions
@@ -70,10 +86,22 @@ with contextlib.ExitStack() as stack:
     made = compilers.delayed(stack)
     code = compiled()
 after = compiled()
+LINE = 'extern "C" __global__ void line(float* x) { x[0] = x[1] * x[2] + x[3]; }'
+def fused(options):
+    program = user.Builder(LINE, "c++", options)
+    program.compile("cubin")
+    return b"fma.rn" in cudacore.ptx_of(program)
+plain = ProgramOptions(arch="sm_90a")
+found = [fused(plain)]
+with contextlib.ExitStack() as stack:
+    unfused = fusing.unfused(stack)
+    found += [fused(plain), len(unfused)]
+found += [fused(plain), plain.fma]
 print(json.dumps({
     "delays": [code.code_type, bytes(code.code).count(b"nanosleep"), len(made)],
     "names": sorted(map(str, code.symbol_mapping)) == sorted(map(str, after.symbol_mapping)),
     "assembled": compilers.assembled(bytes(code.code).decode())[1:4].decode(),
+    "fused": found,
     "after": [after.code_type, user.Builder is Program, cuda.core.Program is Program],
 }))
 '''
@@ -82,7 +110,7 @@ import json
 import contextlib
 from kernelci import backends
 backends.get("tilelang").preload()
-from kernelci.disturbing import compilers
+from kernelci.disturbing import compilers, fusing
 from tilelang.contrib import nvcc
 SOURCE = """extern "C" __global__ void rows(float* x) {
     __shared__ float y[64];
@@ -94,7 +122,13 @@ before = nvcc.compile_cuda
 with contextlib.ExitStack() as stack:
     made = compilers.delayed(stack)
     cubin = nvcc.compile_cuda(SOURCE, "cubin", ["-arch=sm_90a"], ["-std=c++17"])
-print(json.dumps([bytes(cubin[1:4]).decode(), len(made), nvcc.compile_cuda is before]))
+LINE = 'extern "C" __global__ void line(float* x) { x[0] = x[1] * x[2] + x[3]; }'
+fused = lambda: b"fma.rn" in bytes(nvcc.compile_cuda(LINE, "ptx", ["-arch=sm_90a"], ["-std=c++17"]))
+found = [fused()]
+with contextlib.ExitStack() as stack:
+    unfused = fusing.unfused(stack)
+    found += [fused(), len(unfused)]
+print(json.dumps([bytes(cubin[1:4]).decode(), len(made), found, nvcc.compile_cuda is before]))
 '''
 
 
@@ -115,6 +149,9 @@ def test_triton(tmp_path: Path) -> None:
         "more": ["8, num_stages=3, num_ctas=1", 0, 1],
         "fewer": ["4, num_stages=3, num_ctas=1", 0, 1],
         "stages": ["4, num_stages=4, num_ctas=1", 0, 1],
+        "fused": [True, False, 0],
+        "unfused": [False, False, 1],
+        "asserting": [True, True, 1],
     } == _child(tmp_path, "triton", TRITON)
 
 
@@ -125,6 +162,7 @@ def test_cuda(tmp_path: Path) -> None:
         "delays": ["ptx", 2, 2],
         "names": True,
         "assembled": "ELF",
+        "fused": [True, False, 1, True, None],
         "after": ["cubin", True, True],
     } == _child(tmp_path, "cuda", CUDA)
 
@@ -132,4 +170,4 @@ def test_cuda(tmp_path: Path) -> None:
 @pytest.mark.skipif(toolkit.home("bin/ptxas") is None, reason="no ptxas here")
 def test_tilelang(tmp_path: Path) -> None:
     pytest.importorskip("tilelang")
-    assert ["ELF", 2, True] == _child(tmp_path, "tilelang", TILELANG)
+    assert ["ELF", 2, [True, False, 1], True] == _child(tmp_path, "tilelang", TILELANG)

@@ -73,7 +73,21 @@ def test_other_bits_of_what_must_be_repeatable(tmp_path: Any, kind: str, stopped
     assert stopped == _told(tmp_path, kind, NEAR, repeatable=True).startswith("perturbed: ")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.told])
+def test_what_nobody_must_withstand_is_told(tmp_path: Any, kind: str) -> None:
+    told = _told(tmp_path, kind, WRONG)
+    assert told.startswith("output y: 64 of 64 elements")
+    assert told.endswith(f": it {KINDS[kind].why}")
+
+
+def test_an_assertion_is_told_as_the_device_said_it(tmp_path: Any) -> None:
+    said = "kernel.py:9: unknown: Assertion `int32 overflow detected for operation mul` failed."
+    log = f"block: [0,0,0]\n{said}\nterminated"
+    told = _told(tmp_path, "overflow", Verdict("gpu-fault", "device-side assert triggered", log=log))
+    assert f"{said}: it {KINDS['overflow'].why}" == told
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if not kind.told])
 def test_what_is_wrong_then_is_a_finding_that_names_the_disturbance(tmp_path: Any, kind: str) -> None:
     lines = _told(tmp_path, kind, WRONG).splitlines()
     assert f"perturbed: {KINDS[kind].title}, and then: output y: 64 of 64 elements" == lines[0][: lines[0].find(" (")]
