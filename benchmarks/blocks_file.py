@@ -48,7 +48,7 @@ class OneBlock(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """One row, by the candidates' events (`aa`, `slower`) and by the referee's clock; the SM clock of those windows."""
+    """One row, by the candidates' events (`aa`, `slower`) and by the referee's clock; their windows' SM clocks."""
 
     row: str
     aa: tuple[Pair, ...]
@@ -57,6 +57,7 @@ class Recorded(Struct, frozen=True):
     rounds: int = 1
     wall: Pairs = Pairs()
     clock: Pairs = Pairs()
+    wall_clock: Pairs = Pairs()
     sets: tuple[int, ...] = ()
     seconds: dict[str, float] = {}
     """Of one window, of drawing for it, of checking it, and of starting a process (its share of the kernel's)."""
@@ -116,6 +117,7 @@ def _both(old: Recorded, new: Recorded) -> Recorded:
         slower={name: (*old.slower.get(name, ()), *pairs) for name, pairs in new.slower.items()},
         wall=_pairs(old.wall, new.wall),
         clock=_pairs(old.clock, new.clock),
+        wall_clock=_pairs(old.wall_clock, new.wall_clock),
         sets=(*old.sets, *(first + each for each in new.sets)),
         do_bench=(*old.do_bench, *new.do_bench),
         blocks=(*old.blocks, *(replace(block, set=first + block.set) for block in new.blocks)),

@@ -241,10 +241,9 @@ def recorded(name: str, row: Row, cost: Overhead) -> Recorded:
         return Pairs(found.pop("0"), found)
 
     def of(one: Taken, side: str, what: str) -> float:
-        fastest = min(one.block.windows[side], key=cost.wall if what == "wall" else cost.closest)
-        return {"wall": round(cost.wall(fastest), 3), "clock": fastest.sm_clock_hz}.get(
-            what, round(cost.closest(fastest), 3)
-        )
+        clock = cost.wall if what.startswith("wall") else cost.closest
+        fastest = min(one.block.windows[side], key=clock)
+        return fastest.sm_clock_hz if what.endswith("clock") else round(clock(fastest), 3)
 
     events = pairs("events")
     return Recorded(
@@ -255,6 +254,7 @@ def recorded(name: str, row: Row, cost: Overhead) -> Recorded:
         row.rounds,
         pairs("wall"),
         pairs("clock"),
+        pairs("wall_clock"),
         tuple(one.set for one in counting),
         {key: round(sum(values) / len(values), 6) for key, values in row.seconds.items()},
         tuple(row.do_bench),
@@ -361,7 +361,7 @@ def main() -> None:
     rows: dict[str, Sequence[str]] = (
         ROWS if arguments.project == ROOT else {kernel.name: () for kernel in found.kernels}
     )
-    with opened(found, options, Plan(found.kernels, arguments.project / options.out)) as court:
+    with opened(found, options, Plan(found.kernels, arguments.project / options.out, ("benchmark",))) as court:
         if not court.device.is_gpu:
             print("no GPU: this tries the script, and measures nothing that counts")
             court.calibration = ON_CPU

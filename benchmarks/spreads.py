@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from blocks_file import Pair, Recorded, Recording
+from blocks_file import Pair, Pairs, Recorded, Recording
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from kernelci import stats
 
 CONTROL = stats.LOOKS.deciding  # blocks of the A/A series: it runs up to the first look that decides
-EVENTS, WALL, CYCLES = 0, 1, 2
+EVENTS, WALL, CYCLES, WALL_CLOCK = 0, 1, 2, 3
 NARROW = 0.003  # what 95 % of the effects of equal sides should lie within
 Array = NDArray[np.float64]
 
@@ -51,16 +51,28 @@ def ratios(pairs: Sequence[Pair]) -> Array:
 
 
 def channels(row: Recorded, slowdown: str) -> Array:
-    """Log-ratios of each block by events, by the referee's clock, and in cycles: [blocks, 3]. What was not recorded is
-    as by events; cycles are nan where the clocks of less than half of the blocks are known."""
+    """Log-ratios of each block by events, by the referee's clock, in cycles, and of the clock in the windows that are
+    fastest by the referee's: [blocks, 4]. What was not recorded is as by events; clocks and cycles are nan where those
+    of less than half of the blocks are known, and else blocks without them are left out."""
     events = ratios(row.events.of(slowdown))
     wall = ratios(row.wall.of(slowdown)) if row.wall.aa else events
-    clocks = np.asarray(row.clock.of(slowdown) if row.clock.aa else [(0.0, 0.0)] * len(events), dtype=np.float64)
-    known: Any = (clocks > 0).all(axis=1)
-    if 2 * known.sum() < len(known):
-        return np.column_stack([events, wall, np.full_like(events, np.nan)])
-    events, wall, clocks = events[known], wall[known], clocks[known]
-    return np.column_stack([events, wall, events + np.log(clocks[:, 1] / clocks[:, 0])])
+    clocks = [
+        _clocks(pairs, slowdown, len(events))
+        for pairs in (row.clock, row.wall_clock if row.wall_clock.aa else row.clock)
+    ]
+    known: Any = ~np.isnan(clocks).any(axis=0)
+    if 2 * known.sum() >= len(known):
+        events, wall, clocks = events[known], wall[known], [each[known] for each in clocks]
+    else:
+        clocks = [np.full_like(events, np.nan)] * 2
+    return np.column_stack([events, wall, events + clocks[0], clocks[1]])
+
+
+def _clocks(pairs: Pairs, slowdown: str, blocks: int) -> Array:
+    """ln(head / base) of the clocks; nan where one was not seen."""
+    seen = np.asarray(pairs.of(slowdown) if pairs.aa else [(np.nan, np.nan)] * blocks, dtype=np.float64)
+    seen[seen == 0] = np.nan
+    return np.asarray(np.log(seen[:, 1] / seen[:, 0]))
 
 
 def following(series: Array, control: Array) -> Array:
@@ -71,8 +83,11 @@ def following(series: Array, control: Array) -> Array:
 
 def steadied(series: Array, slope: Array) -> Array:
     """The same without what follows the clock; cycles as they are."""
-    clock = np.where(slope == 0, 0.0, slope)[..., None] * np.nan_to_num(series[..., CYCLES] - series[..., EVENTS])
-    return series - np.stack([clock, clock, np.zeros_like(clock)], axis=-1)
+    found = series.copy()
+    clocks = {EVENTS: series[..., CYCLES] - series[..., EVENTS], WALL: series[..., WALL_CLOCK]}
+    for channel, clock in clocks.items():
+        found[..., channel] -= slope[..., None] * np.nan_to_num(clock)
+    return found
 
 
 def spreads(recording: Recording, seed: int, times: int = 4000) -> list[Spread]:

@@ -104,7 +104,7 @@ def experiment(recording: Recording, slowdown: float, prs: int, seed: int, rows:
 
 def _drawn(recording: Recording, slowdown: float, which: Any, moved: Any, blocks: int, draw: Any) -> Array:
     """[prs, rows, blocks, channel]: so many blocks of each row, of its slowdown where it is moved."""
-    series = np.empty((*which.shape, blocks, 3))
+    series = np.empty((*which.shape, blocks, 4))
     for index, row in enumerate(recording.rows):
         for mask, name in ((~moved, "0"), (moved, f"{slowdown:g}")):
             here = (which == index) & mask

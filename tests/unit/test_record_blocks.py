@@ -108,7 +108,8 @@ def test_time_is_spread_evenly(left: int, seconds: float, recorders: list[Any], 
 
 
 def _taken(number: int, base: float, **more: Any) -> Any:
-    windows = {side: [Window(10, 20 * base, 10 * base), Window(10, 30 * base, 11 * base)] for side in RECORD.SIDES}
+    made = [Window(10, 30 * base, 10 * base, 0.0, 1e9), Window(10, 20 * base, 11 * base, 0.0, 2e9)]
+    windows = {side: list(made) for side in RECORD.SIDES}
     block = Block(windows, **more)
     return RECORD.Taken(number, block, [(side, 0.5, one[0]) for side, one in windows.items()])
 
@@ -122,6 +123,7 @@ def test_a_row_has_the_fastest_windows_of_blocks_that_count() -> None:
     row = RECORD.recorded("k c", _row(_taken(0, 5.0), _taken(1, 6.0, noisy=True), _taken(1, 7.0)), COST)
     assert [((5.0, 5.0), (7.0, 7.0)), (0, 1), 3, {"window": 0.03}] == [row.aa, row.sets, len(row.blocks), row.seconds]
     assert [((10.0, 10.0), (14.0, 14.0))] * 2 == [row.wall.of(name) for name in ("0", "0.05")]
+    assert [((1e9, 1e9),) * 2, ((2e9, 2e9),) * 2] == [row.clock.aa, row.wall_clock.of("0.02")]
     assert ["", "something else computed on the GPU between windows", ""] == [block.dropped for block in row.blocks]
 
 
@@ -143,7 +145,7 @@ def test_two_recordings_of_one_gpu_are_one() -> None:
     other = FILE.Recording((*one.rows, replace(one.rows[0], row="k d")), "a GPU", seconds=3.0)
     both = FILE.joined(one, other)
     assert [("k c", (0, 1, 2, 3), 4, 4), ("k d", (0, 1), 2, 2)] == [
-        (row.row, row.sets, len(row.aa), len(row.clock.slower["0.02"])) for row in both.rows
+        (row.row, row.sets, len(row.aa), len(row.wall_clock.slower["0.02"])) for row in both.rows
     ]
     assert (5.0, [0, 1, 2, 3]) == (both.seconds, [block.set for block in both.rows[0].blocks])
 

@@ -73,8 +73,9 @@ def test_what_is_slower_is_found(slowdown: float, least: float, power: ModuleTyp
     assert (0, True) == (found.wrong_prs, found.slower >= least)
 
 
-def _channels(events: Any, wall: Any, cycles: Any) -> Any:
-    return np.stack([events, events + wall, events + cycles], axis=-1)
+def _channels(events: Any, wall: Any, cycles: Any, wall_clock: Any = None) -> Any:
+    other = cycles if wall_clock is None else wall_clock
+    return np.stack([events, events + wall, events + cycles, 0 * events + other], axis=-1)
 
 
 @pytest.mark.parametrize(("wall", "cycles"), [(0.0, 0.0), (0.012, 0.001), (0.05, 0.004), (0.012, math.nan)])
@@ -102,7 +103,8 @@ def test_rows_at_the_power_limit_all_at_once_and_one_by_one(power: ModuleType) -
     def drawn(blocks: int) -> Any:
         seen, noise = draw.normal(0, 0.02, (2, 30, blocks)), draw.normal(0, 0.002, (2, 30, blocks))
         moved = np.repeat([0.0, 0.01, -0.02], 10)[:, None] if blocks == 24 else 0.0
-        return _channels(-0.9 * seen + noise + moved, draw.normal(0, 0.005, seen.shape), seen)
+        other = seen + draw.normal(0, 0.002, seen.shape)
+        return _channels(-0.9 * seen + noise + moved, draw.normal(0, 0.005, seen.shape), seen, other)
 
     series, control = drawn(24), drawn(12)
     said, used, follows = power.judged(series, control)
@@ -121,7 +123,7 @@ def test_what_only_the_events_show_is_not_slower(power: ModuleType) -> None:
     series = _channels(events, draw.normal(-0.004, 0.0002, events.shape), 0.0)
     control = _channels(draw.normal(0, 0.0002, (1, 60, 12)), 0.0, 0.0)
     assert {power.SAME} == set(power.judged(series, control)[0].ravel())
-    assert {power.INVALID} == set(power.judged(series + np.array([0.02, 0.0, 0.02]), control)[0].ravel())
+    assert {power.INVALID} == set(power.judged(series + np.array([0.02, 0.0, 0.02, 0.0]), control)[0].ravel())
 
 
 def test_what_cycles_do_not_show_is_not_slower(power: ModuleType) -> None:
@@ -135,8 +137,8 @@ def test_what_cycles_do_not_show_is_not_slower(power: ModuleType) -> None:
 def test_a_second_contest_is_judged_as_a_run_judges_it(power: ModuleType) -> None:
     draw = np.random.default_rng(4)
     said = draw.choice([-1, 0, 1, 2], (2, 30))
-    again = draw.normal(0, 0.004, (2, 30, 8, 3)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None, None]
-    control = draw.normal(0, 0.004, (2, 30, 4, 3))
+    again = draw.normal(0, 0.004, (2, 30, 8, 4)) + draw.choice([0.0, 0.006, 0.02, -0.02], (2, 30))[..., None, None]
+    control = draw.normal(0, 0.004, (2, 30, 4, 4))
 
     found = power.confirmed(said, again, control, np.zeros((2, 30)))
 
@@ -166,13 +168,11 @@ class _Duel:
     """What a run makes of a row's blocks."""
 
     def __init__(self, now: Any, beside: Any) -> None:
-        clocks, others = now[:, 2] - now[:, 0], beside[:, 2] - beside[:, 0]
-        slope = float(stats.following(now[:, 0], clocks, beside[:, 0], others))
-        known = not np.isnan(clocks).any()
-        steady, aa = (
-            both[:, :2] - (slope * other[:, None] if slope else 0.0)
-            for both, other in ((now, clocks), (beside, others))
-        )
+        clocks = [np.stack([both[:, 2] - both[:, 0], both[:, 3]], axis=-1) for both in (now, beside)]
+        slope = float(stats.following(now[:, 0], clocks[0][:, 0], beside[:, 0], clocks[1][:, 0]))
+        known = not np.isnan(clocks[0]).any()
+        left_out = [slope * both if slope else 0.0 for both in clocks]
+        steady, aa = now[:, :2] - left_out[0], beside[:, :2] - left_out[1]
         device, wall = (stats.effect(steady[:, channel], aa=aa[:, channel]) for channel in (0, 1))
         confirmed = wall.p <= figures.CONFIRMED and wall.effect * device.effect > 0
         self.effect = replace(device, p=device.p if confirmed else max(wall.p, device.p))
