@@ -75,9 +75,14 @@ def summary(states: Sequence[State]) -> Sampled:
 
 
 def clock_between(states: Iterable[State], began_s: float, ended_s: float) -> float:
-    """The mean SM clock of the looks within a span of time, Hz; 0 where there is none."""
-    clocks = _known(state.sm_clock_hz for state in states if began_s <= state.at_s <= ended_s)
-    return statistics.fmean(clocks) if clocks else 0.0
+    """The mean SM clock of the looks within a span of time, Hz; where there is none, since windows can be as short as
+    looks are rare, of those less than a period away; else 0."""
+    known = [(state.at_s, state.sm_clock_hz) for state in states if state.sm_clock_hz is not None]
+    for slack in (0.0, PERIOD_S):
+        clocks = [clock for at, clock in known if began_s - slack <= at <= ended_s + slack]
+        if clocks:
+            return statistics.fmean(clocks)
+    return 0.0
 
 
 def why_dropped(sampled: Sampled, normal_clock_hz: float | None) -> str:

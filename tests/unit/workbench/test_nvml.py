@@ -30,7 +30,16 @@ def test_a_summary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "expected"), [((1.0, 2.0), 1.8e9), ((0.0, 9.0), 1.7e9), ((2.5, 2.9), 0.0), ((3.5, 9.0), 0.0)]
+    ("span", "expected"),
+    [
+        ((1.0, 2.0), 1.8e9),
+        ((0.0, 9.0), 1.7e9),
+        ((2.004, 2.008), 1.7e9),  # a look just before
+        ((2.992, 2.998), 1.5e9),  # or just after
+        ((2.0, 2.995), 1.7e9),
+        ((2.5, 2.9), 0.0),
+        ((3.5, 9.0), 0.0),
+    ],
 )
 def test_the_clock_of_a_window_is_that_of_the_looks_within_it(span: tuple[float, float], expected: float) -> None:
     looks = [State(1.9e9, at_s=1.0), State(1.7e9, at_s=2.0), State(1.5e9, at_s=3.0), State(None, at_s=4.0)]
