@@ -34,11 +34,15 @@ class Child(kernels_speed.Child):
     SCRIPT = Path(__file__).resolve()
 
 
-def taken(found: Catalog, rows: Mapping[str, Sequence[str]]) -> Medians:
-    """Pairs of medians, ns, by "kernel case", of these cases of these kernels (none named: all bench cases)."""
+def taken(found: Catalog, rows: Mapping[str, Sequence[str]], meanwhile: Callable[[], object] = lambda: None) -> Medians:
+    """Pairs of medians, ns, by "kernel case", of these cases of these kernels (none named: all bench cases).
+
+    `meanwhile` is done while they compile.
+    """
     with tempfile.TemporaryDirectory() as folder:
         children = [Child(kernel, Path(folder)) for kernel in found.select(tuple(rows))]
         deadline = time.monotonic() + READY_S
+        meanwhile()
         for child in [one for one in children if one.wait(deadline)]:
             child.go(time.monotonic() + TIMED_S)
         said = [row for child in children for row in child.close()]

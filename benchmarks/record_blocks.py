@@ -5,8 +5,8 @@ rows from 2 µs to 2 ms; a set is a fresh process of base and one of head, both 
 of windows A B C D E E D C B A, as many times as a contest goes A B B A. Head's slower variants do more work, by exactly
 that share: a hundredth of the slots is called twice for 0.01. A window of few calls has more than that, and its time is
 scaled to the share. Where a contest goes A B B A more than once, since the row runs at the power limit, every window
-gets what it gets there: new values in all slots, and a check; elsewhere the first of a block does, and the others
-values in a few slots. So the GPU works and rests as it does in a contest.
+gets what it gets there: new values in all slots, and a check, so that the GPU works and rests as it does in a contest.
+Elsewhere the first window of a set does, and the others get values in a few slots.
 
 All rows get a few blocks, then all get more, until there are enough or the time is up; the file is written after each
 kernel. A file that is there already, of the same GPU, gets these blocks beside its own. benchmarks/blocks_file.py has
@@ -21,7 +21,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,7 +41,7 @@ from kernelci.ladder import Plan, opened, warm
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
 from kernelci.workbench import timing
-from kernelci.workbench.calibration import Calibration, Probe
+from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window, beside
 from kernelci.workbench.contest import Block, Course, drop, is_noisy
 from kernelci.workbench.device import versions
@@ -60,7 +60,7 @@ VARIANTS = ("0", *SLOWER)
 SIDES = ("base", *VARIANTS)
 SETS = 5  # whose processes start together, while nothing is measured
 FIRST, MOST = 2, 5  # blocks that a set makes of a row: at first, when nobody knows how long they take, and later
-SOME_SLOTS = 64  # that get fresh values before a window of which not all do
+SOME_SLOTS, SOME_BYTES = 64, 2**28  # that get fresh values before a window of which not all do
 # Without a GPU: nothing that anybody should believe.
 ON_CPU = Calibration(1e10, Overhead(1e5, 0.9e5, 1.1e5, 1e5, spread=1e4), {"float32": 1.0}, 1e15, {}, 2**12)
 
@@ -131,8 +131,10 @@ class Recorder:
                 prepare(pairs, course, row.scouted.config if row.scouted.config >= 0 else None)
                 taken = time.monotonic()
                 for number, (base, head) in enumerate(pairs, self.sets):
-                    for _ in range(blocks if time.monotonic() < ends else 0):
-                        row.taken.append(self._block(number, base, head, course, row, probe))
+                    for turn in range(blocks if time.monotonic() < ends else 0):
+                        row.taken.append(self._block(number, base, head, course, row, not turn))
+                    course.bank.deal(some_slots(course))
+                    self.probed.append(probe.sample())
                 taking += time.monotonic() - taken
                 for session in (one for pair in pairs for one in pair):
                     session.forget()
@@ -141,7 +143,7 @@ class Recorder:
         for row in self.rows:
             row.seconds.setdefault("starting", []).append(self.starting_s / (2 * sets) / len(self.rows))
 
-    def _block(self, number: int, base: Session, head: Session, course: Course, row: Row, probe: Probe) -> Taken:
+    def _block(self, number: int, base: Session, head: Session, course: Course, row: Row, first: bool) -> Taken:
         steps = [("base", base, 0), *((name, head, place) for place, name in enumerate(VARIANTS))]
         if random.random() < 0.5:
             steps.reverse()
@@ -149,14 +151,12 @@ class Recorder:
         began = time.monotonic()
         with self.referee.watch() as watched:
             for turn, (side, session, series) in enumerate((*steps, *reversed(steps)) * course.rounds):
-                whole = not turn or course.rounds > 1
+                whole = (first and not turn) or course.rounds > 1
                 window, span = go(session, series, course, row, whole)
                 made.block.noisy = made.block.noisy or (whole and is_noisy(window, course))
                 window = scaled(window, side, watched.clock_hz(*span))
                 made.block.windows[side].append(window)
                 made.order.append((side, span[0] - began, window))
-            course.bank.deal(min(course.bank.count, SOME_SLOTS))
-            self.probed.append(probe.sample())
         made.block.state = watched.sampled
         return made
 
@@ -196,7 +196,7 @@ def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> 
     count, bank = course.calls["full"], course.bank
     session.turn(dict(bank.case.values))
     moments = [time.monotonic()]
-    bank.deal(count if whole else min(count, SOME_SLOTS))
+    bank.deal(count if whole else some_slots(course))
     moments.append(time.monotonic())
     wall, device = session.go(series)
     moments.append(time.monotonic())
@@ -206,6 +206,11 @@ def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> 
         for name, begin, end in zip(("drawing", "window", "checking"), moments, moments[1:], strict=False):
             row.seconds.setdefault(name, []).append(end - begin)
     return Window(count, float(wall), device, bank.fill_ns), (moments[1], moments[2])
+
+
+def some_slots(course: Course) -> int:
+    """How many slots get new values where not all do."""
+    return max(1, min(course.bank.count, SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
 
 
 def scaled(window: Window, side: str, sm_clock_hz: float) -> Window:
@@ -297,7 +302,10 @@ def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None
                 recorders.remove(one)
             out.write()
         done += sets * each
-        print(f"{done} of {blocks} blocks a row, {ends - time.monotonic():.0f} s left", flush=True)
+        each_s = sum(one.block_s for one in recorders) / sets
+        print(
+            f"{done} of {blocks} blocks a row, {each_s:.1f} s each for all rows; {ends - time.monotonic():.0f} s left"
+        )
 
 
 class Out:
@@ -326,16 +334,18 @@ class Out:
         draft.replace(self._path)
 
 
-def started(court: Court, found: catalog.Catalog, rows: dict[str, Sequence[str]]) -> list[Recorder]:
-    """All kernels ready to be measured; one that fails is left out."""
-    referees = [
-        KernelReferee(kernel, court, (court.device.target,) if court.device.is_gpu else ())
-        for kernel in found.select(tuple(rows))
-    ]
+def begun(court: Court, found: catalog.Catalog, names: Sequence[str]) -> list[KernelReferee]:
+    """All kernels, what takes long begun in the background."""
+    targets = (court.device.target,) if court.device.is_gpu else ()
+    referees = [KernelReferee(kernel, court, targets) for kernel in found.select(tuple(names))]
     for referee in referees:
         referee.start_compiling()
     warm([referee.kernel for referee in referees], court)
-    court.builder.settle()
+    return referees
+
+
+def scouted(referees: Sequence[KernelReferee], rows: Mapping[str, Sequence[str]]) -> list[Recorder]:
+    """All kernels ready to be measured; one that fails is left out."""
     recorders = []
     for referee in referees:
         try:
@@ -365,8 +375,10 @@ def main() -> None:
         if not court.device.is_gpu:
             print("no GPU: this tries the script, and measures nothing that counts")
             court.calibration = ON_CPU
-        medians = do_bench_pairs.taken(found, rows) if court.device.is_gpu else {}
-        recorders = started(court, found, rows)
+        referees = begun(court, found, tuple(rows))
+        medians = do_bench_pairs.taken(found, rows, court.builder.settle) if court.device.is_gpu else {}
+        court.builder.settle()
+        recorders = scouted(referees, rows)
         for recorder in recorders:
             for row in recorder.rows:
                 row.do_bench = medians.get(f"{recorder.referee.kernel.name} {row.case.id}", [])
