@@ -145,6 +145,7 @@ class LoadedKernel:
         self.parameters = tuple(inspect.signature(self._entry).parameters)
         self._prepared: dict[str, Any] | None = None
         self._series: dict[int, ReadySeries] = {}
+        self._bounds: tuple[Call | None, int, dict[int, Bound]] = (None, 0, {})
 
     def answer(self, message: Message) -> Message:
         """Do what a message of the kernel's own asks for."""
@@ -161,6 +162,7 @@ class LoadedKernel:
             return Prepared()
         if isinstance(message, Forget):
             self._series.clear()
+            self._bounds = (None, 0, {})
             return Prepared()
         if isinstance(message, Calls):
             return self.call_all(message)
@@ -206,12 +208,22 @@ class LoadedKernel:
     def ready(self, message: Series) -> Prepared:
         """Make a series ready; its calls' tensors are bound to their slots now, and not when the clock runs."""
         self._prepare(message.call.case)
-        calls = [self._bound(self._arena, at_slot(message.call, slot * message.stride)) for slot in message.slots]
+        calls = self._calls(message)
         with self._backend.tuned(message.call.config) as tuning:
             series, answer = make_ready(message, calls, self.device, self._results(message, calls))
         if series is not None:
             self._series[message.number] = series
         return msgspec.structs.replace(answer, config=tuning.chosen, choice=tuning.said[:400])
+
+    def _calls(self, message: Series) -> list[Bound]:
+        """The calls of a series; those on slots that another series of the same call has are the same."""
+        if self._bounds[:2] != (message.call, message.stride):
+            self._bounds = (message.call, message.stride, {})
+        known = self._bounds[2]
+        for slot in message.slots:
+            if slot not in known:
+                known[slot] = self._bound(self._arena, at_slot(message.call, slot * message.stride))
+        return [known[slot] for slot in message.slots]
 
     def _results(self, message: Series, calls: list[Bound]) -> Any:
         """What keeps the results of an entry that returns them, where a workspace can serve them; else None."""
