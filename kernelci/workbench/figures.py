@@ -120,9 +120,8 @@ class Duel:
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         self._aa = self._steady(blocks, base, "base'", self._judge) if not end_to_end else ()
         self._ratios = self._steady(blocks, base, head, self._judge)
-        self._plain = stats.effect(
-            log_ratios(blocks, base, head, self._judge), aa=log_ratios(blocks, base, "base'", self._judge)
-        )
+        raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
+        self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
         self._cycles = () if end_to_end else cycles(blocks, base, head, self._judge)
 
     def _effect(self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> stats.Effect:
@@ -137,7 +136,7 @@ class Duel:
         if not self._slope:
             return ratios
         return tuple(
-            time - self._slope * clock for time, clock in zip(ratios, clocks(blocks, base, head, cost), strict=True)
+            time - self._slope * seen for time, seen in zip(ratios, clocks(blocks, base, head, cost), strict=True)
         )
 
     def effect(self) -> stats.Effect:
@@ -160,7 +159,7 @@ class Duel:
 
     def plain(self) -> stats.Effect | None:
         """The effect as the times were; None where nothing of it followed the clock."""
-        return self._plain if self._slope else None
+        return self._plain
 
     def cycles(self) -> stats.Effect | None:
         """The effect in cycles of the SM clock; None where the clock was not seen in half of the blocks."""
@@ -194,7 +193,7 @@ class Duel:
         by_cycles = self.cycles()
         if by_cycles is not None:
             yield _delta("cycles", "delta, cycles", "head over base, less one, in cycles of the SM clock", by_cycles)
-        if self._slope:
+        if self._plain is not None:
             yield _delta("plain", "delta, with the clock's", "head over base, less one, as the times were", self._plain)
             text = "how far times follow changes of the SM clock, which delta leaves out"
             yield Metric("follows_clock", -self._slope, Unit.FRACTION, "follows the clock", text)
