@@ -49,7 +49,17 @@ def climb(
         from kernelci.ladder import Plan
         from kernelci.ladder import climb as start
 
-        plan = Plan(chosen, folder, rungs, targets, seed, case, draw, tier, all_configs)
+        plan = Plan(
+            chosen,
+            folder,
+            rungs,
+            targets=targets,
+            seed=seed,
+            case=case,
+            draw=draw,
+            tier=tier,
+            all_configs=all_configs,
+        )
         if side is not None:
             change, notes = basing.change(side, found, kernels), basing.remarks(side, found, chosen)
             plan = msgspec.structs.replace(plan, base=side, change=change, notes=notes)
