@@ -149,24 +149,40 @@ class Zygote:
         if sandbox.level().restricted:
             own |= {"KERNELCI_RULES": _rules(private, hidden, devices)}
         ours, theirs = socket.socketpair()
-        with theirs:
-            inner = command(kind, theirs.fileno(), backends)
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-            self._process = subprocess.Popen(
-                self._jail.command(inner) if self._jail else inner,
-                env=own,
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=self._errors,
-                stderr=self._errors,
-                start_new_session=True,
-            )
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._channel = Channel(ours, FromZygote)
         self._lock = threading.Lock()
         self._tokens = itertools.count(1)
         self._ends: dict[int, Future[Exited]] = {}
         self.ready: Future[dict[str, str]] = Future()
-        threading.Thread(target=self._listen, name=f"zygote-{kind}", daemon=True).start()
+        started: Future[subprocess.Popen[bytes]] = Future()
+        with theirs:
+            inner = command(kind, theirs.fileno(), backends)
+            outer = self._jail.command(inner) if self._jail else inner
+            arguments = (started, outer, own, theirs.fileno())
+            threading.Thread(target=self._live, args=arguments, name=f"zygote-{kind}", daemon=True).start()
+            self._process = started.result()
+
+    def _live(
+        self, started: "Future[subprocess.Popen[bytes]]", inner: list[str], own: dict[str, str], control_fd: int
+    ) -> None:
+        """Start the process and hear it out, in one thread: the kernel ends a process whose parent's thread ends, and
+        whoever asked for this one may be a thread of a moment."""
+        try:
+            process = subprocess.Popen(
+                inner,
+                env=own,
+                pass_fds=(control_fd,),
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        self._listen()
 
     def _listen(self) -> None:
         try:

@@ -5,6 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,16 @@ def test_backend_that_can_not_be_imported_is_named() -> None:
     missing = started.wait_ready()
     started.close()
     assert "no_such_backend" in missing
+
+
+def test_a_zygote_outlives_the_thread_that_asked_for_it() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        started = threads.submit(Zygote, "interpret", (), lambda cache: {}).result()
+        started.wait_ready()
+    time.sleep(0.1)  # for the signal that must not come
+    alive = started._process.poll()
+    started.close()
+    assert alive is None
 
 
 def test_closing_the_zygote_ends_a_candidate_that_hangs() -> None:
