@@ -4,12 +4,10 @@ They are trusted code: their outputs are not judged, since an eager expression i
 kernel may, but they must be finite. What fails is a note.
 """
 
-import contextlib
 import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from msgspec import Struct
@@ -22,7 +20,7 @@ from kernelci.workbench.ahead import COMPILE_S
 from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Time
-from kernelci.workbench.contest import COPIED, Contestant
+from kernelci.workbench.contest import COPIED, Contestant, at_once, started
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Source, Spots
 from kernelci.workbench.session import Session
@@ -87,20 +85,15 @@ def measure(
 
 
 def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, Session | Verdict]":
-    """A session of every baseline, all started at the same time; a fault of one is met again where it is asked."""
-
-    def one(name: str) -> "Session | Verdict":
+    """A session of every baseline, all started at the same time."""
+    found: dict[str, Session | Verdict] = {}
+    for name in names(reference):
         try:
-            session = opened(arena, reference, name)
+            found[name] = opened(arena, reference, name)
         except Verdict as verdict:
-            return verdict
-        with contextlib.suppress(Verdict):
-            session.start()
-        return session
-
-    wanted = names(reference)
-    with ThreadPoolExecutor(len(wanted), thread_name_prefix="baseline") as threads:
-        return dict(zip(wanted, threads.map(one, wanted), strict=True))
+            found[name] = verdict
+    at_once(started, [one for one in found.values() if isinstance(one, Session)])
+    return found
 
 
 def _each(

@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
 STARTS = 32  # processes that start or end at once: all of a contest, as a rule
 Watch = Callable[[], nvml.Watch]
+Some = TypeVar("Some")
 QUIET_FACTOR, QUIET_NS = 1.5, 2e6  # a fill that takes longer than usual by this much was disturbed
 
 
@@ -162,19 +163,13 @@ class Contest:
                         self.blocks[index].append(self._block(row, index, course, watch, probe))
         finally:
             with self.spent.during("ending"):
-                at_once(lambda one: one.session.close(), those)
+                at_once(Session.close, [one.session for one in those])
 
     def _start(self, those: Sequence[Contestant]) -> Probe:
-        """All processes at the same time: the probe's, unless it is there, and theirs. A fault is met where they are
-        asked for a window, so that it ends that case alone."""
-
-        def one(contestant: Contestant) -> None:
-            with contextlib.suppress(Verdict):
-                contestant.session.start()
-
+        """All processes at the same time: the probe's, unless it is there, and theirs."""
         with ThreadPoolExecutor(1, thread_name_prefix="probe") as thread:
             probe = thread.submit(self._probe, self._arena)
-            at_once(one, those)
+            at_once(started, [one.session for one in those])
             return probe.result()
 
     def _faulty(self, index: int, sides: Iterable[str]) -> bool:
@@ -226,8 +221,38 @@ class Contest:
         return block
 
 
-def at_once(what: Callable[[Contestant], None], those: Sequence[Contestant]) -> None:
-    """The same with all of them at the same time; raises what it raises, when all are through."""
+class Spares:
+    """Opens sessions of a side. The first few start together when the first of them is asked for; the others wait."""
+
+    def __init__(self, opened: Opener, count: int) -> None:
+        self._opened = opened
+        self._count = count
+        self._left: list[Session] = []
+
+    def __call__(self, arena: Arena) -> Session:
+        """A session that nobody has used."""
+        if self._count:
+            self._left = [self._opened(arena) for _ in range(self._count)]
+            self._count = 0
+            at_once(started, self._left)
+        return self._left.pop() if self._left else self._opened(arena)
+
+    def close(self) -> None:
+        """End those that nobody has asked for."""
+        at_once(Session.close, self._left)
+
+
+def started(session: Session) -> None:
+    """Start its process; a fault is met again where it is asked for a window, so that it ends that case alone."""
+    with contextlib.suppress(Verdict):
+        session.start()
+
+
+def at_once(what: Callable[[Some], None], those: Sequence[Some]) -> None:
+    """The same with all of them at the same time; raises what it raises, when all are through.
+
+    No zygote may be started in there: a sandbox ends with the thread that started it.
+    """
     with ThreadPoolExecutor(STARTS, thread_name_prefix="contest") as threads:
         list(threads.map(what, those))
 

@@ -21,10 +21,11 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, beside
-from kernelci.workbench.contest import Block, Contest, Course, Opener, Spent, Watch, drop, per_call
+from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Spent, Watch, drop, per_call
 from kernelci.workbench.ledger import Account
 
 BLOCKS_ALONE = 3
+ALONE_FIRST = 1  # blocks of base before head comes
 PAIR, ALONE = ("base", "head"), ("head",)
 # Base is slower beside head than alone by more than this: so many spreads of its own blocks, but at least and at most
 # these shares. docs/benchmark.md has what they rest on.
@@ -85,6 +86,9 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
     """Measure all cases. Raises Verdict for what concerns all of them."""
     result = Result([], calibration.overhead, [], Spent())
     began = time.monotonic()
+    first = "base" if "base" in means.sides else "head"
+    spares = Spares(means.sides[first], 1 + (ALONE_FIRST if first == "base" else BLOCKS_ALONE))
+    means = replace(means, sides={**means.sides, first: spares})
     arena, note = timing.arena_for(means.device, reference, cases, calibration, means.returns)
     result.notes += [note] if note else []
     try:
@@ -102,7 +106,9 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
         with result.spent.during("auditing"):
             _audit(means, arena, result, scouts)
     finally:
-        arena.close()
+        with result.spent.during("ending"):
+            spares.close()
+            arena.close()
     return result
 
 
@@ -217,7 +223,7 @@ def _once_more(
 
 def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
     """A block of the base while no process of head is there."""
-    contest.batch(("base",), 1, means.watch)
+    contest.batch(("base",), ALONE_FIRST, means.watch)
     for place, one in enumerate(group):
         one.alone += contest.blocks[place]
         contest.blocks[place] = []
