@@ -13,7 +13,7 @@
 
 namespace kernelci_trace {
 
-struct Header { unsigned magic, version, tracks, events, claimed, rest[11]; };
+struct Header { unsigned magic, version, tracks, events, claimed, displaced, missed, rest[9]; };
 struct Track {
     unsigned long long begin, end, timer_begin, timer_end;
     unsigned launch, sm, block, warp, wanted, state;
@@ -38,23 +38,46 @@ struct Tracer {
     Track* track;  // null on all lanes but the first, and where no track was free
     unsigned number, capacity, count;
 
+    // Whether the track of this number was free and is this warp's now.
+    __device__ __forceinline__ bool claim(unsigned wanted, unsigned tracks) {
+        if (wanted >= tracks) return false;
+        const unsigned long long stride = sizeof(Track) + (unsigned long long)capacity * sizeof(Record);
+        Track* const found = reinterpret_cast<Track*>(KERNELCI_TRACE + sizeof(Header) + wanted * stride);
+        if (atomicCAS(&found->state, 0u, 1u) != 0u) return false;
+        track = found;
+        number = wanted;
+        return true;
+    }
+
     __device__ __forceinline__ Tracer() : track(nullptr), number(0), capacity(0), count(0) {
         unsigned lane;
         asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
         if (lane != 0) return;
         Header* const header = reinterpret_cast<Header*>(KERNELCI_TRACE);
-        number = atomicAdd(&header->claimed, 1u);
-        capacity = *reinterpret_cast<volatile unsigned*>(&header->events);
-        if (number >= *reinterpret_cast<volatile unsigned*>(&header->tracks)) return;
-        const unsigned long long stride = sizeof(Track) + (unsigned long long)capacity * sizeof(Record);
-        track = reinterpret_cast<Track*>(KERNELCI_TRACE + sizeof(Header) + number * stride);
+        const unsigned tracks = header->tracks;
+        capacity = header->events;
+        const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+        const unsigned warp = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32;
+        const unsigned warps = (blockDim.x * blockDim.y * blockDim.z + 31) / 32;
+        // A track of its own by its place in the launch: of one counter for all, thousands of warps would stand in line.
+        const unsigned long long place = (unsigned long long)block * warps + warp;
+        if (!claim(place < tracks ? (unsigned)place : tracks, tracks)) {
+            // Another launch's warp has it, or there are not so many: then the next one from the end that is free.
+            unsigned back;
+            do {
+                back = atomicAdd(&header->displaced, 1u);
+                if (back >= tracks) {
+                    atomicAdd(&header->missed, 1u);
+                    return;
+                }
+            } while (!claim(tracks - 1 - back, tracks));
+        }
         unsigned long long grid;
         asm volatile("mov.u64 %0, %%gridid;" : "=l"(grid));
         asm volatile("mov.u32 %0, %%smid;" : "=r"(track->sm));
         track->launch = (unsigned)grid;
-        track->block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-        track->warp = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32;
-        track->state = 1;
+        track->block = block;
+        track->warp = warp;
         track->timer_begin = timer();
         track->begin = clock();
     }

@@ -1,14 +1,16 @@
 """The device buffer of a trace: its layout, and a strict, bounded reading of it. Little-endian, offsets in bytes.
 
-    header, 64:  0 magic "KCTR" · 4 version · 8 tracks · 12 events per track · 16 tracks claimed · rest 0
+    header, 64:  0 magic "KCTR" · 4 version · 8 tracks · 12 events per track · 16 tracks that a host has
+                 written, or had no room for · 20 tracks from the end that were tried · 24 warps with none · rest 0
     then `tracks` times, a track, 64: 0 clock at its begin · 8 at its end · 16 global timer at its begin · 24 at its end
                  32 launch · 36 multiprocessor · 40 block · 44 warp · 48 events wanted · 52 state (0 free, 1 begun,
                  2 ended) · rest 0
                  its `events` records, 16 each: 0 clock · 8 region, with bit 31 set at its end · 12 number of the track
 
 Clocks count cycles of the multiprocessor that a block runs on: the global timer steps in 32 ns on Hopper and in about
-1 µs on other GPUs, too coarse for a region, so it only anchors each track at both ends. A warp claims a track by one
-atomic addition when it begins and then stores to its own alone. Whoever holds the buffer can have written anything:
+1 µs on other GPUs, too coarse for a region, so it only anchors each track at both ends. A warp that begins
+takes the track of its place in the launch (block and warp), or the next free one from the end where that is taken,
+and then stores to its own alone. Whoever holds the buffer can have written anything:
 sizes come from the reader's own Layout, never from the buffer.
 """
 
@@ -25,7 +27,7 @@ END = 1 << 31
 REGIONS = 64  # numbers of regions lie below
 MAX_BYTES = 64 * 2**20
 MAX_FAULTS = 8  # of each kind that are told one by one
-_HEADER = struct.Struct("<5I44x")
+_HEADER = struct.Struct("<7I36x")
 _TRACK = [
     *(("begin", "<u8"), ("end", "<u8"), ("timer_begin", "<u8"), ("timer_end", "<u8"), ("launch", "<u4")),
     *(("sm", "<u4"), ("block", "<u4"), ("warp", "<u4"), ("wanted", "<u4"), ("state", "<u4"), ("rest", "<u8")),
@@ -53,7 +55,7 @@ class Layout(Struct, frozen=True):
 
     def header(self) -> bytes:
         """What the buffer begins with before a kernel runs; all that follows is zero."""
-        return _HEADER.pack(MAGIC, VERSION, self.tracks, self.events, 0)
+        return _HEADER.pack(MAGIC, VERSION, self.tracks, self.events, 0, 0, 0)
 
 
 def fitting(size: int, tracks: int, events: int) -> Layout:
@@ -122,21 +124,22 @@ def decode(data: bytes, layout: Layout) -> Buffer:
 
     if len(data) != layout.size:
         return Buffer(notes=(f"the buffer has {len(data)} bytes, and {layout.size} are expected",))
-    magic, version, tracks, events, claimed = _HEADER.unpack_from(data)
+    magic, version, tracks, events, claimed, _, missed = _HEADER.unpack_from(data)
     if (magic, version, tracks, events) != (MAGIC, VERSION, layout.tracks, layout.events):
         return Buffer(notes=("the buffer's header was overwritten",))
     kind = np.dtype([("head", _TRACK), ("records", _RECORD, (layout.events,))])
     content: Any = np.frombuffer(data, kind, count=layout.tracks, offset=HEADER_BYTES)
     found: list[Recorded] = []
     faults: list[str] = []
-    for number in np.flatnonzero(content["head"]["state"] != FREE)[: layout.tracks].tolist():
+    taken = np.flatnonzero(content["head"]["state"] != FREE).tolist()
+    for number in taken:
         head = dict(zip(content["head"].dtype.names, content["head"][number].item(), strict=True))
         fault = _fault(head)
         if fault:
             faults.append(f"track {number}: {fault}")
             continue
         found.append(_track(number, head, content["records"][number], layout, faults))
-    return Buffer(tuple(found), claimed, _few(faults))
+    return Buffer(tuple(found), max(claimed, len(taken) + missed), _few(faults))
 
 
 def _fault(head: dict[str, int]) -> str:

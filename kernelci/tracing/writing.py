@@ -7,7 +7,7 @@ from kernelci.tracing.records import END, ENDED, HEADER_BYTES, MAGIC, VERSION, E
 
 _TRACK = struct.Struct("<4Q6IQ")
 _RECORD = struct.Struct("<QII")
-_HEADER = struct.Struct("<5I44x")
+_HEADER = struct.Struct("<5I")
 CLAIMED_AT = 16  # where the header counts the tracks that were claimed
 
 

@@ -16,6 +16,7 @@ _STUB = re.compile(r"#ifndef KERNELCI_TRACE.*?#endif\n\n", re.DOTALL)
 _MARK = re.compile(r"^ *KERNELCI_\w+\(\w*\);.*\n", re.MULTILINE)
 _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+([^;]*;)")
 CLOCK, TIMER, STORE = "CS2R[.0-9]* R[0-9]+, SR_CLOCKLO", "SR_GLOBALTIMERLO", r"STG\.E\.128"
+HEADER = ("magic", "version", "tracks", "events", "claimed", "displaced", "missed")  # words of 4 bytes
 SOFTMAX = {"rows": 512, "cols": 4096, "dtype": "bfloat16"}
 RMSNORM = {"rows": 512, "cols": 4096, "dtype": "bfloat16"}
 MATMUL = {"m": 64, "n": 4096, "k": 4096, "dtype": "bfloat16"}
@@ -95,8 +96,8 @@ def _layout_kernel() -> str:
     track, record = (np.dtype(kind).fields or {} for kind in (records._TRACK, records._RECORD))
     asserts = [f"AT(Track, {name}, {field[1]})" for name, field in track.items()]
     asserts += [f"AT(Record, {name}, {field[1]})" for name, field in record.items()]
-    asserts += [f"AT(Header, {name}, {4 * at})" for at, name in enumerate(("magic", "version", "tracks", "events"))]
-    return kernel_of(LAYOUT.format(asserts="\n".join([*asserts, "AT(Header, claimed, 16)"])))
+    asserts += [f"AT(Header, {name}, {4 * at})" for at, name in enumerate(HEADER)]
+    return kernel_of(LAYOUT.format(asserts="\n".join(asserts)))
 
 
 def kernel_of(source: str, name: str = "kernel.cu") -> str:

@@ -70,7 +70,7 @@ CASES: dict[str, dict[str, Any]] = {
     "rmsnorm": {
         "case": {"rows": ROWS, "cols": COLS},
         "arguments": {
-            **{name: (ROWS, COLS) for name in ("x", "residual", "y", "residual_out")},
+            **dict.fromkeys(("x", "residual", "y", "residual_out"), (ROWS, COLS)),
             "weight": (COLS,),
             "eps": 1e-6,
         },

@@ -19,11 +19,15 @@ class Thread:
 
     def run(self, text: str) -> None:
         """Execute lines; declarations and braces say nothing here."""
-        for line in text.split("\n"):
-            found = LINE.fullmatch(line.strip())
-            if found and found[1] and not self._registers[found[1]]:
+        lines, at = [line.strip() for line in text.split("\n")], 0
+        while at < len(lines):
+            found = LINE.fullmatch(lines[at])
+            at += 1
+            if not found or (found[1] and not self._registers[found[1]]):
                 continue
-            if found:
+            if found[2] == "bra":
+                at = lines.index(f"{found[3]}:")
+            else:
                 self._step(found[2], OPERANDS.findall(found[3]))
 
     def _step(self, name: str, operands: list[str]) -> None:
@@ -44,8 +48,10 @@ class Thread:
             self._registers[target] = self._load(self._place(sources[0]), width)
         elif parts[0] == "atom":
             at = self._place(sources[0])
-            self._registers[target] = self._load(at, width)
-            self._write(at, self._registers[target] + self._value(sources[1]), width)
+            old = self._registers[target] = self._load(at, width)
+            values = [self._value(each) for each in sources[1:]]
+            new = old + values[0] if parts[2] == "add" else values[1] if old == values[0] else old
+            self._write(at, new, width)
         else:
             self._registers[target] = self._computed(parts, [self._value(each) for each in sources])
 
@@ -57,6 +63,11 @@ class Thread:
             return values[0] * values[1] + values[2] & (1 << (64 if parts[1] == "wide" else 32)) - 1
         if parts[0] == "add":
             return values[0] + values[1] & (1 << 8 * WIDTH[parts[-1]]) - 1
+        if parts[0] in ("sub", "mul"):
+            value = values[0] - values[1] if parts[0] == "sub" else values[0] * values[1]
+            return value & (1 << 8 * WIDTH[parts[-1]]) - 1
+        if parts[0] == "min":
+            return min(values)
         assert parts[0] == "shr", parts
         return values[0] >> values[1]
 

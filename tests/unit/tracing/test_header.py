@@ -29,6 +29,7 @@ unsigned long long ticks = (1ull << 40) - 20;  // the lower half of the clock ru
 unsigned long long host_clock64() { return ticks += 10; }
 unsigned long long host_globaltimer() { return ticks / 64 * 32; }
 unsigned atomicAdd(unsigned* at, unsigned more) { unsigned old = *at; *at += more; return old; }
+unsigned atomicCAS(unsigned* at, unsigned old, unsigned next) { return *at == old ? (*at = next, old) : *at; }
 std::vector<unsigned char> buffer;
 """
 LAUNCH = """
@@ -48,7 +49,8 @@ int main(int, char** names) {
     buffer.resize(ftell(file));
     rewind(file);
     if (fread(buffer.data(), 1, buffer.size(), file) != buffer.size()) return 1;
-    for (blockIdx.y = 0; blockIdx.y < 3; blockIdx.y++)
+    for (int launch = 0; launch < (names[2] ? 2 : 1); launch++)
+      for (blockIdx.y = 0; blockIdx.y < 3; blockIdx.y++)
         for (blockIdx.x = 0; blockIdx.x < 2; blockIdx.x++)
             for (threadIdx.x = 0; threadIdx.x < 64; threadIdx.x++) kernel();
     rewind(file);
@@ -71,10 +73,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "launch"
 
 
-def launched(program: Path, folder: Path, layout: Layout) -> Buffer:
+def launched(program: Path, folder: Path, layout: Layout, *more: str) -> Buffer:
     file = folder / "buffer"
     file.write_bytes(layout.header().ljust(layout.size, b"\0"))
-    done = subprocess.run([program, file], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([program, file, *more], capture_output=True, text=True, check=True, timeout=60)
     assert "" == done.stderr
     return decode(file.read_bytes(), layout)
 
@@ -103,6 +105,13 @@ def test_clocks_are_whole_and_a_track_reaches_around_its_events(program: Path, t
     assert (start + 10, start + 60) == (track.begin, track.end)
     assert Event(start + 20, 0, False) == track.events[0]
     assert track.is_ended
+
+
+def test_a_second_launch_takes_tracks_from_the_end(program: Path, tmp_path: Path) -> None:
+    found = launched(program, tmp_path, Layout(30, 8), "twice")
+    places = [(block, warp) for block in range(6) for warp in range(2)]
+    assert [*places, *places[::-1]] == [(track.block, track.warp) for track in found.tracks]
+    assert ((), 24, 0) == (found.notes, found.claimed, found.dropped_tracks)
 
 
 def test_what_does_not_fit_is_counted_and_nothing_is_written_beyond(program: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.tracing import ptx, records
-from kernelci.tracing.records import Buffer, Event, Recorded
+from kernelci.tracing.records import Buffer, Event, Layout, Recorded
 
 from .machine import Thread
 
@@ -26,7 +26,7 @@ def _offsets(*names: str) -> set[int]:
 
 
 def test_a_track_begins_where_the_reader_looks() -> None:
-    expected = _offsets("begin", "timer_begin", "launch", "sm", "block", "warp", "state")
+    expected = _offsets("begin", "timer_begin", "launch", "sm", "block", "warp")
     assert expected == set(_stored(ptx.begin(0x1000)))
 
 
@@ -36,7 +36,9 @@ def test_a_track_ends_where_the_reader_looks() -> None:
 
 def test_states_are_the_readers() -> None:
     (at,) = _offsets("state")
-    assert [str(records.BEGUN), str(records.ENDED)] == [_stored(text)[at] for text in (ptx.begin(1), ptx.end())]
+    assert str(records.ENDED) == _stored(ptx.end())[at]
+    swapped = re.findall(r"atom\.global\.cas\.b32 y, \[at\+(\d+)\], (\d), (\d);", ptx.begin(1))
+    assert [(str(at), str(records.FREE), str(records.BEGUN))] * 2 == swapped
 
 
 @pytest.mark.parametrize(("region", "is_end", "word"), [(0, False, 0), (5, False, 5), (5, True, 5 | 1 << 31)])
@@ -85,7 +87,7 @@ def _thread(lane: int = 0, **more: int) -> dict[str, int]:
 
 def test_what_a_warp_records_is_what_the_reader_reads() -> None:
     place = {"tid_x": 64, "tid_y": 1, "ntid_x": 128, "ntid_y": 2, "ctaid_x": 2, "ctaid_y": 3, "nctaid_x": 10}
-    found = _run([_thread(clock64=2**40, **place)], [(0, False), (0, True), (2, False), (2, True)])
+    found = _run([_thread(clock64=2**40, **place)], [(0, False), (0, True), (2, False), (2, True)], Layout(300, 4))
 
     events = [(2**40 + 1, 0, False), (2**40 + 2, 0, True), (2**40 + 3, 2, False), (2**40 + 4, 2, True)]
     expected = Recorded(
@@ -99,8 +101,30 @@ def test_only_the_first_lane_records() -> None:
 
 
 def test_warps_beyond_the_last_track_are_counted() -> None:
-    found = _run([_thread(smid=number) for number in range(5)], [(0, False)])
+    found = _run([_thread(smid=number, ctaid_x=number, nctaid_x=5) for number in range(5)], [(0, False)])
     assert ([0, 1, 2], 5, 2) == ([track.sm for track in found.tracks], found.claimed, found.dropped_tracks)
+
+
+def test_a_warp_has_the_track_of_its_place_and_another_launchs_one_from_the_end() -> None:
+    places = [{"tid_x": 32 * warp, "ntid_x": 60, "ctaid_x": block} for block in range(2) for warp in range(2)]
+    threads = [_thread(gridid=launch, nctaid_x=2, **each) for launch in range(2) for each in places]
+    found = _run(threads, [(0, False)], Layout(9, 2))
+    expected = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]
+    assert expected == [(track.launch, track.block, track.warp) for track in found.tracks]
+    assert (8, 0) == (found.claimed, found.dropped_tracks)
+
+
+def test_warps_that_end_early_leave_their_places_to_others() -> None:
+    """As many tracks as warps that record, whose places in the launch reach further."""
+    threads = [_thread(ctaid_x=block, nctaid_x=9) for block in (8, 5, 3, 0)]
+    found = _run(threads, [(0, False)], Layout(4, 2))
+    assert ([0, 3, 5, 8], 4) == (sorted(track.block for track in found.tracks), found.claimed)
+
+
+def test_launches_that_do_not_fit_together_lose_the_rest() -> None:
+    threads = [_thread(gridid=launch, ctaid_x=block, nctaid_x=4) for launch in range(3) for block in range(4)]
+    found = _run(threads, [(0, False)], Layout(6, 2))
+    assert (6, 12, 6) == (len(found.tracks), found.claimed, found.dropped_tracks)
 
 
 def test_events_beyond_a_tracks_room_are_counted() -> None:
