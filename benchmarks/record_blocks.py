@@ -302,20 +302,18 @@ def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None
                 recorders.remove(one)
             out.write()
         done += sets * each
-        each_s = sum(one.block_s for one in recorders) / sets
-        print(
-            f"{done} of {blocks} blocks a row, {each_s:.1f} s each for all rows; {ends - time.monotonic():.0f} s left"
-        )
+        each_s, left_s = sum(one.block_s for one in recorders) / sets, ends - time.monotonic()
+        print(f"{done} of {blocks} blocks a row, {each_s:.1f} s each for all rows; {left_s:.0f} s left", flush=True)
 
 
 class Out:
     """The file, with what was there before."""
 
-    def __init__(self, path: Path, court: Court, recorders: Sequence[Recorder]) -> None:
+    def __init__(self, path: Path, court: Court) -> None:
         """Raises ValueError where the file is of another machine."""
         self._path = path
         self._before = blocks_file.read(path) if path.exists() else None
-        self._recorders = tuple(recorders)
+        self.recorders: tuple[Recorder, ...] = ()
         device, known = court.device, versions(("torch", "triton"))
         parts = (device.name or "no GPU", f"driver {device.driver}" if device.driver else "")
         self._where = ", ".join(filter(None, (*parts, *(f"{name} {version}" for name, version in known.items()))))
@@ -323,7 +321,7 @@ class Out:
         blocks_file.joined(self._before, self._now())
 
     def _now(self) -> Recording:
-        rows = tuple(row for one in self._recorders for row in one.recorded())
+        rows = tuple(row for one in self.recorders for row in one.recorded())
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         return Recording(rows, self._where, date, round(time.monotonic() - self._began, 1))
 
@@ -375,14 +373,15 @@ def main() -> None:
         if not court.device.is_gpu:
             print("no GPU: this tries the script, and measures nothing that counts")
             court.calibration = ON_CPU
+        out = Out(arguments.out, court)
         referees = begun(court, found, tuple(rows))
         medians = do_bench_pairs.taken(found, rows, court.builder.settle) if court.device.is_gpu else {}
         court.builder.settle()
         recorders = scouted(referees, rows)
+        out.recorders = tuple(recorders)
         for recorder in recorders:
             for row in recorder.rows:
                 row.do_bench = medians.get(f"{recorder.referee.kernel.name} {row.case.id}", [])
-        out = Out(arguments.out, court, recorders)
         print(f"ready, {ends - time.monotonic():.0f} s left", flush=True)
         run(recorders, arguments.blocks, ends, out)
 

@@ -169,8 +169,9 @@ def test_all_of_it_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = catalog.scan(tmp_path, options)
     with ladder.opened(found, options, ladder.Plan(found.kernels, tmp_path / "out")) as court:
         court.calibration = RECORD.ON_CPU
+        out = RECORD.Out(tmp_path / "blocks.json", court)
         recorders = RECORD.scouted(RECORD.begun(court, found, ("add/plain",)), {"add/plain": ()})
-        out = RECORD.Out(tmp_path / "blocks.json", court, recorders)
+        out.recorders = tuple(recorders)
         RECORD.run(recorders, 2, time.monotonic() + 60, out)
 
     (row,) = FILE.read(tmp_path / "blocks.json").rows
