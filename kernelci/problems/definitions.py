@@ -28,9 +28,18 @@ TVM_FFI = "tvm-ffi"
 _BUILDS = {
     TORCH: "from torch.utils.cpp_extension import load\n\n_built = load('kernelci_solution', {sources})\n",
     TVM_FFI: "import tvm_ffi\nimport tvm_ffi.cpp\n\n"
-    "_library = tvm_ffi.cpp.build('kernelci_solution', sources={sources}, extra_include_paths=[str(HERE)])\n"
+    "_library = tvm_ffi.cpp.build('kernelci_solution', sources={sources}, extra_include_paths=[str(KEPT)])\n"
     "_built = tvm_ffi.load_module(_library)\n",
 }
+# A compiled solution's files lie in the cache, as old as what is built of them: else each process would build anew.
+_KEEPING = """import os
+
+KEPT = Path(os.environ["TORCH_EXTENSIONS_DIR"]).parent / "sources"
+KEPT.mkdir(parents=True, exist_ok=True)
+for _name in {names!r}:
+    if not (KEPT / _name).is_file() or (KEPT / _name).read_bytes() != (HERE / _name).read_bytes():
+        (KEPT / _name).write_bytes((HERE / _name).read_bytes())
+"""
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg,
@@ -186,7 +195,8 @@ def _stub(solution: Solution, definition: Definition, names: list[str]) -> str:
     text = "import sys\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\nsys.path.insert(0, str(HERE))\n"
     if file.endswith(_COMPILED):
         sources = [name for name in names if name.endswith(_COMPILED)]
-        text += _BUILDS[solution.binding].format(sources=f"[str(HERE / name) for name in {sources!r}]")
+        text += _KEEPING.format(names=names)
+        text += _BUILDS[solution.binding].format(sources=f"[str(KEPT / name) for name in {sources!r}]")
         text += f"_run = _built.{function}\n"
     else:
         text += "from kernelci.compiling.loading import load\n\n"

@@ -32,8 +32,15 @@ def packed() -> bytes:
     if not folder.is_dir():
         return b""
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        archive.add(folder, ".")
+        archive.add(folder, ".", filter=_in_whole_seconds)
     return buffer.getvalue() if buffer.tell() <= CACHE_BYTES else b""
+
+
+def _in_whole_seconds(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Times as an archive can keep them. Rounded as floats they may come out later than ninja's own notes of them, and
+    ninja then builds anew."""
+    info.mtime = int(info.mtime)
+    return info
 
 
 def unpack(cache: bytes) -> None:

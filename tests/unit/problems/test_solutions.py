@@ -74,7 +74,7 @@ def test_binding(content: str, told: str | None, binding: str) -> None:
 
 def test_tvm_ffi_builds_what_is_included_beside_it() -> None:
     stub = _solution(path="src/k.cu", language="cuda", binding="tvm-ffi").files(DEFINITION)[STUB].decode()
-    assert "sources=[str(HERE / name) for name in ['k.cu']], extra_include_paths=[str(HERE)])" in stub
+    assert "sources=[str(KEPT / name) for name in ['k.cu']], extra_include_paths=[str(KEPT)])" in stub
 
 
 @pytest.mark.parametrize(
