@@ -294,12 +294,14 @@ def _happened(kernel: KernelReport, rung: str) -> str:
 
 
 def _ended(rung: RungResult) -> str:
-    """How a rung ended: its reason and the first line of its message, or the verdicts and notes of its rows."""
+    """How a rung ended: its reason and the first line of its message, or the verdicts of its rows, what those of them
+    that did not pass say, and notes."""
     if rung.finding is not None:
         first = next(iter(rung.finding.message.splitlines()), "")[:MESSAGE]
         return f"{rung.rung} {rung.outcome} {rung.finding.reason}: {first}"
     verdicts = "/".join(sorted(filter(None, _verdicts(rung))))
-    notes = "; ".join(dict.fromkeys(note for row in rung.rows for note in row.notes))[:MESSAGE]
+    said = [f"{row.case} {row.outcome} {row.finding.reason}" for row in rung.rows if row.finding is not None]
+    notes = "; ".join(dict.fromkeys([*said, *(note for row in rung.rows for note in row.notes)]))[:MESSAGE]
     return " ".join(filter(None, [rung.rung, str(rung.outcome), verdicts, f"({notes})" if notes else ""]))
 
 

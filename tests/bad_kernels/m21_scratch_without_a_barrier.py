@@ -11,6 +11,7 @@
 # class = "m21"
 # title = "reads scratch that other warps write, without a barrier"
 # gpu = true
+# luck = true
 # ///
 """Global scratch is written and read in one block with nothing between."""
 

@@ -11,6 +11,7 @@
 # class = "m25"
 # title = "uses shared memory again without a barrier"
 # gpu = true
+# luck = true
 # ///
 """Some warps write sums where others still read maxima."""
 
@@ -32,22 +33,33 @@ __device__ float wide(unsigned short x) {
 __device__ void store(float* y, float x) { *y = x; }
 __device__ void store(unsigned short* y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(*y) : "f"(x)); }
 
-// One block a row. The same shared words serve for the maximum and then for the sum.
+__device__ float most(float x) {
+    for (int apart = 16; apart; apart /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, apart));
+    return x;
+}
+__device__ float sum(float x) {
+    for (int apart = 16; apart; apart /= 2) x += __shfl_xor_sync(0xffffffff, x, apart);
+    return x;
+}
+
+// One block a row. The same shared words, one a warp, serve for the maximum and then for the sum.
 template <typename T> __global__ void softmax_row(const T* x, T* y, long long cols) {
-    __shared__ float shared[256];
-    const int thread = threadIdx.x;
+    __shared__ float shared[8];
+    const int thread = threadIdx.x, warp = thread / 32;
     const T* row = x + blockIdx.x * cols;
     float peak = __int_as_float(0xff800000);
     for (long long col = thread; col < cols; col += 256) peak = fmaxf(peak, wide(row[col]));
-    shared[thread] = peak;
+    peak = most(peak);
+    if (thread % 32 == 0) shared[warp] = peak;
     __syncthreads();
-    for (int other = 0; other < 256; ++other) peak = fmaxf(peak, shared[other]);
+    for (int other = 0; other < 8; ++other) peak = fmaxf(peak, shared[other]);
     float total = 0.0f;
     for (long long col = thread; col < cols; col += 256) total += expf(wide(row[col]) - peak);
-    shared[thread] = total;
+    total = sum(total);
+    if (thread % 32 == 0) shared[warp] = total;
     __syncthreads();
     total = 0.0f;
-    for (int other = 0; other < 256; ++other) total += shared[other];
+    for (int other = 0; other < 8; ++other) total += shared[other];
     for (long long col = thread; col < cols; col += 256)
         store(y + blockIdx.x * cols + col, expf(wide(row[col]) - peak) / total);
 }

@@ -12,6 +12,7 @@
 # class = "X3"
 # title = "counts on finding in shared memory the zero that it left there"
 # gpu = true
+# luck = true
 # ///
 """Each block leaves zero for the next one; nothing says that no other kernel ran between."""
 

@@ -14,23 +14,36 @@ __device__ void narrow(Float32* y, float x) { y->bits = x; }
 __device__ void narrow(Float16* y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y->bits) : "f"(x)); }
 __device__ void narrow(BFloat16* y, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y->bits) : "f"(x)); }
 
-constexpr int THREADS = 128;
+constexpr int THREADS = 128, WARPS = THREADS / 32;
+constexpr unsigned ALL = 0xffffffff;
+
+// The largest value of a warp, and the sum of its values, in each of its threads.
+__device__ float most(float x) {
+    for (int apart = 16; apart; apart /= 2) x = fmaxf(x, __shfl_xor_sync(ALL, x, apart));
+    return x;
+}
+__device__ float sum(float x) {
+    for (int apart = 16; apart; apart /= 2) x += __shfl_xor_sync(ALL, x, apart);
+    return x;
+}
 
 // One block a row.
 template <typename T> __global__ void softmax_row(const T* x, T* y, long long cols) {
-    __shared__ float peaks[THREADS], totals[THREADS];
-    const int thread = threadIdx.x;
+    __shared__ float peaks[WARPS], totals[WARPS];
+    const int thread = threadIdx.x, warp = thread / 32;
     const T* row = x + blockIdx.x * cols;
     T* result = y + blockIdx.x * cols;
     float peak = __int_as_float(0xff800000), total = 0.0f;
     for (long long col = thread; col < cols; col += THREADS) peak = fmaxf(peak, wide(row[col]));
-    peaks[thread] = peak;
+    peak = most(peak);
+    if (thread % 32 == 0) peaks[warp] = peak;
     __syncthreads();
-    for (int other = 0; other < THREADS; ++other) peak = fmaxf(peak, peaks[other]);
+    for (int other = 0; other < WARPS; ++other) peak = fmaxf(peak, peaks[other]);
     for (long long col = thread; col < cols; col += THREADS) total += expf(wide(row[col]) - peak);
-    totals[thread] = total;
+    total = sum(total);
+    if (thread % 32 == 0) totals[warp] = total;
     __syncthreads();
     total = 0.0f;
-    for (int other = 0; other < THREADS; ++other) total += totals[other];
+    for (int other = 0; other < WARPS; ++other) total += totals[other];
     for (long long col = thread; col < cols; col += THREADS) narrow(result + col, expf(wide(row[col]) - peak) / total);
 }

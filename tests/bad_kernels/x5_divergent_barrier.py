@@ -10,11 +10,11 @@
 # outcome = "FAILED"
 # reason = "sanitizer-sync"
 # class = "X5"
-# title = "some threads of a block pass a barrier by"
+# title = "half of a block meets at one barrier, and half at another"
 # gpu = true
 # tier = "full"
 # ///
-"""Threads without an element skip the first barrier and arrive at the second, while the others wait at the first."""
+"""The hardware counts who has arrived, wherever that is: every output is right. CUDA asks that all meet at the same."""
 
 from collections.abc import Iterator
 from functools import lru_cache

@@ -27,6 +27,14 @@ def test_is_stopped_or_accepted(report: Report, member: selftest.Member) -> None
     assert (ACCEPTED if member.expect.honest else STOPPED) == result.verdict, result.detail
 
 
+@pytest.mark.parametrize("stem", ["x3_shared_padding", "x4_counts_on_four_warps"])
+def test_what_is_right_undisturbed_is_stopped_here(report: Report, stem: str) -> None:
+    kernel = next(one for one in report.kernels if Path(one.path).stem == stem)
+    assert kernel.stopped_at is not None
+    assert kernel.stopped_at.finding is not None
+    assert ("perturb", "perturbed") == (kernel.stopped_at.rung, kernel.stopped_at.finding.reason)
+
+
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.path.stem)
 def test_every_disturbance_was_made(report: Report, member: selftest.Member) -> None:
     kernel = next(one for one in report.kernels if Path(one.path).stem == member.path.stem)

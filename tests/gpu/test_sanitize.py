@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import selftest
-from kernelci.model import Report
+from kernelci.model import Report, RungResult
 from kernelci.score import ACCEPTED, STOPPED
 from kernelci.workbench import sanitizer
 
@@ -28,18 +28,33 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return found
 
 
+BAD = [member for member in MEMBERS if not member.expect.honest]
+
+
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.path.stem)
 def test_is_stopped_or_accepted(report: Report, member: selftest.Member) -> None:
     result = selftest.judge(member, report, {})
     assert (ACCEPTED if member.expect.honest else STOPPED) == result.verdict, result.detail
 
 
-@pytest.mark.parametrize(
-    "member", [one for one in MEMBERS if not one.expect.honest], ids=lambda member: member.path.stem
-)
-def test_line_of_the_source_is_named(report: Report, member: selftest.Member) -> None:
+def _rung(report: Report, member: selftest.Member) -> RungResult:
     kernel = next(one for one in report.kernels if Path(one.path).stem == member.path.stem)
+    assert kernel.stopped_at is None or kernel.stopped_at.rung == "sanitize"
     rung = kernel.rung("sanitize")
     assert rung is not None
-    assert rung.finding is not None
-    assert (f"{member.path.stem}.cu", True) == (Path(rung.finding.file).name, rung.finding.line > 0)
+    return rung
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.path.stem)
+def test_each_tool_sees_what_is_planted_for_it_and_nothing_else(report: Report, member: selftest.Member) -> None:
+    """A tool that is skipped, since it takes too long or refuses, has seen nothing."""
+    seen = {row.case: row.finding.reason if row.finding else "" for row in _rung(report, member).rows}
+    planted = member.expect.reason
+    assert {tool: reason if reason == planted else "" for tool, reason in sanitizer.TOOLS.items()} == seen
+
+
+@pytest.mark.parametrize("member", BAD, ids=lambda member: member.path.stem)
+def test_line_of_the_source_is_named(report: Report, member: selftest.Member) -> None:
+    finding = _rung(report, member).finding
+    assert finding is not None
+    assert (f"{member.path.stem}.cu", True) == (Path(finding.file).name, finding.line > 0)

@@ -198,6 +198,14 @@ start = next(number for number, word in enumerate(sys.argv) if word == sys.execu
 subprocess.call(sys.argv[start:], close_fds=False)
 pathlib.Path(sys.argv[place + 1]).write_text(pathlib.Path(sys.argv[0]).with_suffix(".txt").read_text())
 """
+# The same, but says so while the process is at work.
+AT_ONCE = """\
+import pathlib, subprocess, sys
+place = sys.argv.index("--log-file")
+start = next(number for number, word in enumerate(sys.argv) if word == sys.executable)
+pathlib.Path(sys.argv[place + 1]).write_text(pathlib.Path(sys.argv[0]).with_suffix(".txt").read_text())
+subprocess.call(sys.argv[start:], close_fds=False)
+"""
 
 
 def _opened(folder: Path, text: str) -> sanitizer.Opened:
@@ -226,6 +234,16 @@ def test_one_run_over_two_cases(stand_in: Path) -> None:
     drawn = [Drawn(check(rows=rows), {"x": torch.ones(2)}, outputs, Truth({}, {})) for rows in (1, 2)]
     found = inspect("memcheck", lambda: _opened(stand_in, "def f(x, y):\n    y.copy_(x)\n"), drawn, 100.0)
     assert (("1", "2"), None, 4) == (found.cases, found.stopped, found.report.total)
+
+
+def test_smallest_case_comes_first_and_findings_there_are_enough(stand_in: Path) -> None:
+    (stand_in / "tool.py").write_text(AT_ONCE, encoding="utf-8")
+    drawn = [
+        Drawn(check(rows=rows), {"x": torch.ones(rows)}, {"y": TensorSpec((rows,), "float32")}, Truth({}, {}))
+        for rows in (512, 2)
+    ]
+    found = inspect("memcheck", lambda: _opened(stand_in, "def f(x, y):\n    y.copy_(x)\n"), drawn, 100.0)
+    assert (("2",), None, 2) == (found.cases, found.stopped, len(found.report.errors))
 
 
 def test_fault_during_a_run_is_told(stand_in: Path) -> None:
