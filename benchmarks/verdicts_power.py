@@ -144,7 +144,7 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
         plain = stats.effects(raw[..., EVENTS], aa=before[..., EVENTS])
         apart = ((low > 0) | (high < 0)) & (np.abs(effect) > floor) & (q_values(p) <= limit) & (limit > 0)
         same = (low >= -FLOOR) & (high <= FLOOR) & ~apart & ~((slope < 0) & _differs(plain))
-        apart = apart & ((slope == 0) | (plain[0] * effect > 0))
+        apart = apart & ((slope == 0) | _reaches(plain, effect))
         verdict = np.where(effect > 0, SLOWER, FASTER)
         apart_too = apart & _shown(stats.effects(raw[..., CYCLES]), verdict)
         here = np.where(apart_too, verdict, np.where(same, SAME, UNKNOWN)) * agree
@@ -158,6 +158,11 @@ def _differs(plain: tuple[Array, Array, Array, Array]) -> Any:
     """What times as they were show to differ."""
     effect, low, high, _ = plain
     return ((low > 0) | (high < 0)) & (np.abs(effect) > FLOOR)
+
+
+def _reaches(plain: tuple[Array, Array, Array, Array], effect: Array) -> Any:
+    """Whether times as they were point the same way, and may differ by as much."""
+    return (plain[0] * effect > 0) & (plain[1] - FLOOR <= effect) & (effect <= plain[2] + FLOOR)
 
 
 def _by_wall(effect: Array, wall: Array, beside: Array) -> tuple[Array, Any]:

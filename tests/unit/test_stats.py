@@ -259,6 +259,7 @@ def test_cycles_that_show_nothing_ask_for_more_blocks() -> None:
         (0.02, (0.02, 0.01, 0.03), Verdict.SLOWER),
         (0.02, (0.002, -0.02, 0.024), Verdict.SLOWER),  # its times say little, and that the same way
         (0.02, (-0.002, -0.02, 0.024), Verdict.UNKNOWN),
+        (0.02, (0.002, -0.005, 0.009), Verdict.UNKNOWN),  # they say that it is not so much
         (-0.02, (0.01, -0.02, 0.04), Verdict.UNKNOWN),
         (0.0, (0.0, -0.01, 0.01), Verdict.SAME),
         (0.0, (0.004, 0.001, 0.007), Verdict.SAME),

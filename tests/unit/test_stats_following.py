@@ -29,15 +29,25 @@ def test_times_that_follow_the_clock(follows: float) -> None:
     times, clocks = _at_the_power_limit(draw, (400, 24), follows)
     aa, beside = _at_the_power_limit(draw, (400, 12), follows)
     slopes = stats.following(times, clocks, aa, beside)
-    assert follows == pytest.approx(slopes.mean(), abs=0.12)
-    assert slopes.std() < 0.05
+    found = slopes[slopes != 0]
+    assert len(found) > 0.95 * len(slopes)
+    assert (True, follows) == (found.std() < 0.05, pytest.approx(found.mean(), abs=0.12))
 
 
 @pytest.mark.parametrize("blocks", [8, 12, 24])
 def test_times_that_have_nothing_to_do_with_the_clock(blocks: int) -> None:
     draw = np.random.default_rng(12)
     times, clocks, aa, beside = draw.normal(0, 0.01, (4, 2000, blocks))
-    assert (stats.following(times, clocks, aa[:, :12], beside[:, :12]) != 0).mean() < 0.01
+    assert (stats.following(times, clocks, aa[:, :12], beside[:, :12]) != 0).mean() < 0.003
+
+
+def test_a_head_that_changes_its_own_clock_says_nothing_of_base() -> None:
+    """It draws power for nothing in some windows; the base waits for memory, and has its time whatever the clock."""
+    draw = np.random.default_rng(16)
+    clocks = draw.normal(-0.05, 0.03, (300, 24))
+    times = -0.8 * (clocks + 0.05) + draw.normal(0, 0.001, clocks.shape)
+    aa, beside = draw.normal(0, 0.001, (300, 12)), draw.normal(0, 0.005, (300, 12))
+    assert (stats.following(times, clocks, aa, beside) != 0).mean() < 0.01
 
 
 def test_of_a_clock_that_is_not_known_nothing_follows() -> None:
