@@ -1,15 +1,18 @@
 """A roofline chart as SVG: both axes logarithmic, the roof as a line, a point a case; legible on light and dark."""
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import Literal
 
 from msgspec import Struct
 
 WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 70, 16, 16, 46
-LEGEND = 24  # of so many points names stand beside them, where there is room; the others tell theirs on hovering
-LABEL_WIDTH, LABEL_HEIGHT = 240, 13
+LEFT, RIGHT, TOP, BOTTOM = 70, 28, 16, 46
+LEGEND = 24  # of so many points names stand beside them, where there is room; of more each case is named once
+LETTER, LABEL_HEIGHT, DOT = 7.0, 13, 4  # pixels: a letter, a line of text, half of a point
+BOUNDS = ("memory", "compute", "latency")
 STYLE = (
     ".rl text{font:12px system-ui,sans-serif;fill:#333}.rl .grid{stroke:#ddd}.rl .axis{stroke:#777}"
     ".rl .roof{stroke:#b3261e;fill:none;stroke-width:2}.rl .sheet{stroke:#999;fill:none;stroke-dasharray:5 4}"
@@ -65,7 +68,13 @@ def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> str:
     if not shown or not above:
         return ""
     frame = _frame(shown, above)
-    parts = (*_axes(frame), *(_roof(roof, frame) for roof in above), *_points(shown, frame))
+    labels = Labels()
+    for point in shown:
+        labels.point(*frame.at(point.intensity, point.flops_per_s))
+    for roof in above:
+        for start, end in itertools.pairwise(_corners(roof, frame)):
+            labels.line(start, end)
+    parts = (*_axes(frame), *_key(shown), *_roofs(above, frame, labels), *_points(shown, frame, labels))
     return (
         f'<svg class="rl" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="roofline of {len(shown)} cases"><style>{STYLE}</style>'
@@ -99,31 +108,101 @@ def _axes(frame: Frame) -> Iterator[str]:
     yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "intensity, FLOP per byte of the formula", "middle")
 
 
+Spot = tuple[float, float, Literal["start", "end"]]
+"""Where a text may stand: x of its start or end, y of its baseline."""
+
+
+class Labels:
+    """What texts must keep away from: points, roofs, the frame's sides, and the texts that are drawn so far."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[float, float, float, float]] = []  # from x to x, and baselines around y, so far
+
+    def point(self, x: float, y: float) -> None:
+        """A dot is there."""
+        self._taken.append((x - DOT, x + DOT, y + 3, DOT + 6))
+
+    def line(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """A line is there."""
+        steps = max(1, int((end[0] - start[0]) / DOT))
+        for step in range(steps + 1):
+            x, y = (one + (other - one) * step / steps for one, other in zip(start, end, strict=True))
+            self._taken.append((x - DOT, x + DOT, y + 3, 6))
+
+    def drawn(self, text: str, *spots: Spot) -> str:
+        """The text as SVG at the first spot that is free; nothing where none is."""
+        width = LETTER * len(text)
+        for x, y, anchor in spots:
+            left = x if anchor == "start" else x - width
+            if self._is_free(left, left + width, y):
+                self._taken.append((left, left + width, y, LABEL_HEIGHT))
+                return _text(x, y, escape(text), anchor)
+        return ""
+
+    def _is_free(self, left: float, right: float, y: float) -> bool:
+        if left < LEFT or right > WIDTH - RIGHT:
+            return False
+        return all(abs(y - at) >= room or left >= end or start >= right for start, end, at, room in self._taken)
+
+
+def _key(points: Sequence[Point]) -> Iterator[str]:
+    """What the colours mean."""
+    x = float(LEFT + 12)
+    for bound in [each for each in BOUNDS if any(point.bound == each for point in points)]:
+        yield f'<circle class="{bound}" cx="{x}" cy="{TOP + 12}" r="4"/>'
+        yield _text(x + 8, TOP + 16, f"bound by {bound}", "start")
+        x += 24 + LETTER * len(f"bound by {bound}")
+
+
+def _roofs(roofs: Sequence[Roof], frame: Frame, labels: Labels) -> Iterator[str]:
+    """The lines, and beside each ridge the name: of what was measured below it, of a datasheet's above."""
+    for roof in sorted(roofs, key=lambda each: each.sheet):
+        yield _roof(roof, frame)
+        x, y = frame.at(roof.flops_per_s / roof.bytes_per_s, roof.flops_per_s)
+        above, below, right = y - 5, y + 14, WIDTH - RIGHT - 4
+        first, then = (above, below) if roof.sheet else (below, above)
+        spots: list[Spot] = [(x + 6, first, "start"), (right, first, "end"), (right, then, "end")]
+        yield labels.drawn(roof.name, *spots, *((x + 6, below + step * LABEL_HEIGHT, "start") for step in (1, 2)))
+
+
 def _roof(roof: Roof, frame: Frame) -> str:
-    """Up along the bandwidth to the ridge, then level."""
-    left, ridge, right = 10.0 ** frame.x[0], roof.flops_per_s / roof.bytes_per_s, 10.0 ** frame.x[1]
-    start = max(left, 10.0 ** frame.y[0] / roof.bytes_per_s)
-    corners = (
-        frame.at(start, start * roof.bytes_per_s),
-        frame.at(ridge, roof.flops_per_s),
-        frame.at(right, roof.flops_per_s),
-    )
-    path = " ".join(f"{x},{y}" for x, y in corners)
+    path = " ".join(f"{x},{y}" for x, y in _corners(roof, frame))
     title = f"<title>{escape(roof.name)}</title>"
     return f'<polyline class="{"sheet" if roof.sheet else "roof"}" points="{path}">{title}</polyline>'
 
 
-def _points(points: Sequence[Point], frame: Frame) -> Iterator[str]:
-    named: list[tuple[float, float]] = []
+def _corners(roof: Roof, frame: Frame) -> tuple[tuple[float, float], ...]:
+    """Up along the bandwidth to the ridge, then level."""
+    left, ridge, right = 10.0 ** frame.x[0], roof.flops_per_s / roof.bytes_per_s, 10.0 ** frame.x[1]
+    start = max(left, 10.0 ** frame.y[0] / roof.bytes_per_s)
+    return (
+        frame.at(start, start * roof.bytes_per_s),
+        frame.at(ridge, roof.flops_per_s),
+        frame.at(right, roof.flops_per_s),
+    )
+
+
+def _points(points: Sequence[Point], frame: Frame, labels: Labels) -> Iterator[str]:
+    names = _names(points)
     for point in points:
         x, y = frame.at(point.intensity, point.flops_per_s)
         title = f"<title>{escape(f'{point.name} {point.detail}'.strip())}</title>"
         yield f'<circle class="{escape(point.bound)}" cx="{x}" cy="{y}" r="4">{title}</circle>'
-        free = all(abs(y - other) >= LABEL_HEIGHT or abs(x - beside) >= LABEL_WIDTH for beside, other in named)
-        if len(points) <= LEGEND and free:
-            named.append((x, y))
-            end = x > WIDTH * 0.7
-            yield _text(x - 7 if end else x + 7, y + 4, escape(point.name), "end" if end else "start")
+        if point in names:
+            spots: list[Spot] = [(x + 7, y + 4, "start"), (x - 7, y + 4, "end")]
+            yield labels.drawn(names[point], *(spots[::-1] if x > WIDTH * 0.7 else spots))
+
+
+def _names(points: Sequence[Point]) -> dict[Point, str]:
+    """What stands beside points: their names, or where there are many, at the highest point of each case the case."""
+    if len(points) <= LEGEND:
+        return {point: point.name for point in points}
+    best: dict[str, Point] = {}
+    for point in points:
+        case = point.name.rpartition(" ")[2]
+        if case not in best or point.flops_per_s > best[case].flops_per_s:
+            best[case] = point
+    return {point: case for case, point in best.items()} if len(best) <= LEGEND else {}
 
 
 def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
