@@ -1,6 +1,7 @@
 """The host's timeline for real: calls, launches and works of the GPU on one axis, beside the traced regions."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,22 @@ def test_a_call_is_as_long_as_what_it_waits_for(run: Traced, name: str) -> None:
     assert 0 < _value(row, "host_share") < 1
     for metric in row.metrics:  # there is none where CUPTI has the two clocks apart
         assert metric.tag != "launch_latency" or 0 < float(metric.value) < _value(row, "host_call")
+
+
+def test_a_kernel_without_regions_has_the_timeline_alone(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    (root / "kernels/softmax").mkdir(parents=True)
+    shutil.copytree(ROOT / "references", root / "references")
+    text = (ROOT / "kernels/softmax/triton.py").read_text()
+    unnamed = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# regions"))
+    (root / "kernels/softmax/plain.py").write_text(unnamed)
+
+    report, _ = climbing.climb(root, ("trace",), kernels=("softmax/plain",), out=tmp_path / "out")
+    result = report.kernels[0].rung("trace")
+    assert result is not None
+    if result.outcome is Outcome.SKIPPED and result.rows and result.rows[0].finding is not None:
+        pytest.skip(result.rows[0].finding.message)  # no CUPTI here
+    assert Outcome.PASSED is result.outcome, result.finding
+    assert result.rows[0].notes[0].startswith("the card names no regions")
+    assert 1 == _value(result.rows[0], "host_launches")
+    assert [] == faults((tmp_path / "out" / result.artifacts[0].path).read_bytes())

@@ -1,4 +1,4 @@
-"""Traces for real: every kernel of softmax, matmul and rmsnorm leaves a file that viewers open, and times that add up."""
+"""Traces for real: each kernel of softmax, matmul and rmsnorm leaves a file that viewers open, and times that add up."""
 
 import json
 from collections import defaultdict
