@@ -164,9 +164,13 @@ def comparing(
     kind = facts(actual.dtype)
     got, fair = decoded(actual), decoded(honest)
     rounded = decoded(encoded(oracle, actual.dtype))
-    misplaced = _misplaced(got, rounded, oracle, kind, nan_allowed)
+    margin = _margin(oracle, fair, kind, room.worst or WORST_FACTOR[gate], _element_floor(gate, kind, terms))
+    doubtful = _at_the_edge(oracle, kind, margin)
+    misplaced = torch.where(
+        doubtful, ~_either_side(got, oracle, margin), _misplaced(got, rounded, oracle, kind, nan_allowed)
+    )
     # Where the oracle is beyond the largest number, a type without infinity has no error to speak of.
-    expected = torch.isfinite(rounded) & _within(oracle, kind)
+    expected = torch.isfinite(rounded) & _within(oracle, kind) & ~doubtful
     counted = expected & torch.isfinite(got)
     truth = torch.where(counted, oracle, 0.0)
     error = torch.where(counted, got - oracle, 0.0).abs()
@@ -319,6 +323,25 @@ def _misplaced(
         ends = (got == kind.max * torch.sign(oracle)) | ~torch.isfinite(got)
         fine = torch.where(beyond & ~torch.isnan(oracle), ends, fine)
     return ~fine
+
+
+def _margin(oracle: torch.Tensor, fair: torch.Tensor, kind: Float, factor: float, floor: float) -> torch.Tensor:
+    """What an element may be off by at the type's largest number."""
+    error = torch.where(torch.isfinite(fair) & torch.isfinite(oracle), fair - oracle, 0.0).abs()
+    last_ulp = kind.max * kind.eps / 2
+    return factor * _group_max(error).clamp(min=last_ulp * floor)
+
+
+def _at_the_edge(oracle: torch.Tensor, kind: Float, margin: torch.Tensor) -> torch.Tensor:
+    """Where rounding right may end in a number or an infinity, since the sum before it may be off by that much."""
+    if kind.bits <= 8:  # `_misplaced` takes both
+        return torch.zeros_like(oracle, dtype=torch.bool)
+    return (oracle.abs() - kind.max * (1 + kind.eps / 4)).abs() <= margin
+
+
+def _either_side(got: torch.Tensor, oracle: torch.Tensor, margin: torch.Tensor) -> torch.Tensor:
+    """Whether it is the infinity of that side, or as close as any element must be."""
+    return ((got - oracle).abs() <= margin) | (got == torch.copysign(torch.full_like(got, math.inf), oracle))
 
 
 def _within(oracle: torch.Tensor, kind: Float) -> torch.Tensor:

@@ -13,6 +13,7 @@ import torch
 from kernelci.workbench.narrow import encoded, facts, logical_shape
 
 Shape = tuple[int, ...]
+SWUNG = 512  # terms whose sum stays some five standard deviations below fp16's largest number
 SWING = 4096  # elements; half normal ones times 64 come to 209,000, three times the largest number of fp16
 
 
@@ -175,7 +176,9 @@ def _swinging(draw: Draw, shape: Shape, dtype: torch.dtype) -> torch.Tensor:
 
     It reveals an accumulator in fp16 (overflow), and partial sums kept in the output's dtype (they cancel).
     """
-    values = draw.standard(shape).abs() * (28 if facts(dtype).max < 2**16 else 64)
+    narrow, long = facts(dtype).max < 2**16, max(1.0, shape[-1] / SWUNG)
+    # Of long rows less comes back: in fp16 no more than what an output holds.
+    values = draw.standard(shape).abs() * (28 * long**-0.25 if narrow else 64)
     if draw.first:
         stretch = max(1, min(shape[-1] // 2, SWING))
         values *= 1 - 2 * (torch.arange(shape[-1], device=draw.device) // stretch % 2)
