@@ -62,7 +62,7 @@ def test_a_launch_points_to_its_work(run: Traced, name: str) -> None:
     starts, ends = ({each["id"]: each["ts"] for each in events if each["ph"] == phase} for phase in ("s", "f"))
     assert starts.keys() == ends.keys()
     assert FOLLOWED_CALLS == len(starts)
-    assert all(starts[number] < ends[number] for number in starts)
+    assert all(starts[number] <= ends[number] for number in starts)
 
 
 @pytest.mark.parametrize("name", KERNELS)

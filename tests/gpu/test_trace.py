@@ -1,4 +1,4 @@
-"""Traces for real: each kernel of softmax, matmul and rmsnorm leaves a file that viewers open, and times that add up."""
+"""Traces for real: kernels of softmax, matmul and rmsnorm leave files that viewers open, and times that add up."""
 
 import json
 from collections import defaultdict
