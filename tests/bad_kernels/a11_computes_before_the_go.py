@@ -101,7 +101,8 @@ _slots: dict[int, int] = {}
 
 
 def _work_ahead(rows: int, cols: int) -> None:
-    time.sleep(0.5)  # when all captures are over
+    while time.monotonic() - _seen < 0.4:  # until all captures are over
+        time.sleep(0.02)
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         inputs = torch.tensor(list(_slots), dtype=torch.int64, device="cuda")
