@@ -176,6 +176,8 @@ def test_all_of_it_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     (row,) = FILE.read(tmp_path / "blocks.json").rows
     windows = [side for block in row.blocks for side in sorted({one.side for one in block.windows})]
-    assert ("add/plain 3x17-fp32", 2, 3, sorted(RECORD.SIDES) * 2) == (row.row, len(row.blocks), row.rounds, windows)
-    assert [30, 30] == [len(block.windows) for block in row.blocks]
+    sides = sorted((*RECORD.SIDES, RECORD.AWAKE)) * 2
+    assert ("add/plain 3x17-fp32", 2, 3, sides) == (row.row, len(row.blocks), row.rounds, windows)
+    orders = [[window.side for window in block.windows] for block in row.blocks]
+    assert [(RECORD.AWAKE, 31, True)] * 2 == [(one[0], len(one), one[1:] == one[:0:-1]) for one in orders]
     assert {"drawing", "window", "checking", "starting"} == set(row.seconds)
