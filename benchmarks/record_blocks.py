@@ -58,8 +58,8 @@ ROWS: dict[str, Sequence[str]] = {
 SLOWER = ("0.01", "0.02", "0.05")
 VARIANTS = ("0", *SLOWER)
 SIDES = ("base", *VARIANTS)
-# A block's first window, which counts for no side. In the recording of 32 blocks base stood at both ends of a block, and
-# by the referee's clock (not by the events) it took longer than the other sides, by 0.2 to 0.5 % in the mean of the rows.
+# A block's first window, which counts for no side. In the recording of 32 blocks base stood at both ends of a block,
+# and by the referee's clock (not by the events) took longer than others by 0.2 to 0.5 % in the mean of the rows.
 AWAKE = "awake"
 SETS = 5  # whose processes start together, while nothing is measured
 FIRST, MOST = 2, 5  # blocks that a set makes of a row: at first, when nobody knows how long they take, and later
