@@ -116,7 +116,8 @@ def profiles(some: list[Line]) -> Table | None:
     rows, cycles, times = [], [], []
     for line in (each for each in some if each.profiled):
         time, seen = line.timed["time"], line.profiled.get("profile_time")
-        apart, ticks = ratio(seen, time), ratio(line.profiled.get("sm_cycles"), line.timed.get("sm_cycles"))
+        counted = line.profiled.get("sm_cycles") if "launches" not in line.profiled else None  # of the longest launch
+        apart, ticks = ratio(seen, time), ratio(counted, line.timed.get("sm_cycles"))
         if ticks is not None:
             cycles.append(abs(ticks) <= PROFILE)
         if apart is not None and line.bound == "memory" and float(time.value) >= LEAST_NS:

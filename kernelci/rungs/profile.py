@@ -97,12 +97,17 @@ def _of_base(metrics: Sequence[Metric]) -> Iterator[Metric]:
 
 
 def _apart(metrics: Sequence[Metric], timed: Row) -> Iterator[str]:
-    """Whether the profile's time is not the benchmark's: the tool keeps no clock steady, and flushes caches."""
-    seen = next((float(metric.value) for metric in metrics if metric.tag == "profile_time"), 0.0)
-    time = _value(timed, "time")
-    if seen and time >= LEAST_NS and abs(seen / time - 1) > APART:
-        share = units.value(seen / time - 1, Unit.FRACTION)
-        yield f"the profile's time is {share} off the benchmark's: compare shares, not times"
+    """Whether the profile's call is not the benchmark's. The tool keeps no clock steady, so in cycles where both have
+    them and the call is one kernel, whose cycles the profile's are; else in time."""
+    found = {metric.tag: float(metric.value) for metric in metrics}
+    seen, there = found.get("profile_time", 0.0), _value(timed, "time")
+    what = "time is"
+    if "launches" not in found and found.get("sm_cycles") and _value(timed, "sm_cycles"):
+        seen, there = found["sm_cycles"], _value(timed, "sm_cycles")
+        what = "SM cycles are"
+    if seen and _value(timed, "time") >= LEAST_NS and abs(seen / there - 1) > APART:
+        share = units.value(seen / there - 1, Unit.FRACTION)
+        yield f"the profile's {what} {share} off the benchmark's: compare shares, not times"
 
 
 def advice(launches: Sequence[Launch]) -> list[str]:

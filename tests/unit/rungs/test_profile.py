@@ -94,6 +94,20 @@ def test_a_time_that_is_not_the_benchmarks_is_told(referee: Any) -> None:
     assert rung.profile(referee).rows[0].notes[0].startswith("the profile's time is -44.4 % off the benchmark's")
 
 
+@pytest.mark.parametrize(("cycles", "told"), [(99_000.0, False), (120_000.0, True)])
+def test_one_kernel_is_compared_in_cycles(referee: Any, cycles: float, told: bool) -> None:
+    """Its time is 44 % off, since the GPU ran at another clock."""
+    (row,) = (row for row in referee.climbed["benchmark"].rows if row.case == "9x9-fp32")
+    clocked = replace(row, metrics=(*row.metrics, Metric("sm_cycles", 1e5, Unit.COUNT, "SM cycles")))
+    referee.climbed = {"benchmark": RungResult("benchmark", Outcome.PASSED, rows=(clocked,))}
+    referee.config = replace(referee.config, profile="all")
+    referee.profile = lambda case: Profile((Launch("k", METRICS | {"sm__cycles_elapsed.max": cycles}),), b"report")
+    notes = [note for note in rung.profile(referee).rows[0].notes if "off the benchmark's" in note]
+    assert (
+        ["the profile's SM cycles are 20 % off the benchmark's: compare shares, not times"] if told else []
+    ) == notes
+
+
 def _refuse(reason: str) -> Any:
     def profile(case: Case) -> Profile:
         raise Verdict(reason, "why")
