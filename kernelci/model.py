@@ -134,6 +134,8 @@ def _agree(outcome: Outcome, finding: Finding | None) -> None:
 READING = "precheck"
 EXECUTING = ("run", "correctness")
 """The rungs that execute cases, in the ladder's order."""
+TIMING = "benchmark"
+"""The rung that times cases, and judges what it timed."""
 
 
 def _left_out(rung: RungResult) -> bool:
@@ -171,8 +173,10 @@ class KernelReport(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     def idle(self) -> bool:
         """Whether it executed nothing of what was asked for: no case, where cases were to be executed, else no rung.
 
-        That it could be read, and compiled, says nothing of whether it is right.
+        That it could be read, and compiled, says nothing of whether it is right; what was timed was judged too.
         """
+        if any(rung.rung == TIMING and rung.outcome is Outcome.PASSED for rung in self.rungs):
+            return False
         asked = [rung for rung in self.rungs if rung.rung != READING and not _left_out(rung)]
         executing = [rung for rung in asked if rung.rung in EXECUTING]
         counted = executing[-1:] or asked

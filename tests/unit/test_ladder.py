@@ -250,6 +250,22 @@ def test_quiet_rungs_of_a_kernel_that_failed_are_settled_at_once(two: Path) -> N
     assert ("earlier-rung", ["still copy/second", "above copy/second"]) == (_reason(report, "above"), _told(two))
 
 
+@pytest.mark.parametrize(("reason", "timed"), [("cost", True), ("interpreter-cost", False), ("wrong", False)])
+def test_what_is_too_large_for_other_rungs_is_timed_all_the_same(two: Path, reason: str, timed: bool) -> None:
+    below = f"""
+from kernelci.errors import Verdict
+@rung("below", after=("precheck",))
+def below(referee):
+    raise Verdict({reason!r}, "text")
+"""
+    phases = PHASES.replace('rung("still", after=("precheck",)', 'rung("still", after=("below",)')
+    _file(two / "rungs" / "phases.py", f"{phases.partition('@rung')[0]}{below}@rung{phases.partition('@rung')[2]}")
+    report = _climb(two, "still")
+    found = report.kernels[0].rung("still")
+    assert found is not None
+    assert ("PASSED" if timed else "SKIPPED") == found.outcome
+
+
 def test_an_interrupt_in_quiet_keeps_what_was_found_in_company(two: Path) -> None:
     _file(two / "rungs" / "phases.py", PHASES.replace("assert busy", "raise KeyboardInterrupt\n    assert busy"))
     with pytest.raises(KeyboardInterrupt):

@@ -112,6 +112,8 @@ def test_exit_code(reason: str, exit_code: int) -> None:
         ({"precheck": "", "compile": "not-requested"}, Outcome.PASSED),
         ({"precheck": "", "compile": "needs-data", "run": "", "correctness": ""}, Outcome.PASSED),
         ({"precheck": "", "compile": "compile-error", "run": "earlier-rung"}, Outcome.FAILED),
+        ({"precheck": "", "compile": "", "run": "cost", "correctness": "cost", "benchmark": ""}, Outcome.PASSED),
+        ({"precheck": "", "compile": "", "run": "cost", "correctness": "cost", "benchmark": "no-gpu"}, Outcome.SKIPPED),
     ],
 )
 def test_a_kernel_of_which_nothing_asked_for_was_executed_is_skipped(rungs: dict[str, str], expected: Outcome) -> None:
