@@ -122,10 +122,10 @@ def _one(
     one, layout = Contestant(name, session), slots.layout(reference, case, arena.serves)
     room = timing.most_calls(reference, case, layout, arena.size, calibration)
     try:
-        scouted = _tried(one, arena, reference, case, min(room, timing.SCOUT_CALLS))
+        scouted = _tried(one, arena, reference, case, min(room, timing.SCOUT_CALLS), timing.SCOUT_WINDOWS)
         ns = min(map(calibration.overhead.closest, scouted.windows))
         calls = timing.calls_for(ns, max(1, layout.read + layout.written), room, calibration)
-        tried = _tried(one, arena, reference, case, calls)
+        tried = _tried(one, arena, reference, case, calls, WINDOWS)
         found, copied = clock.time_of(tried.windows, calibration.overhead), tried.course.copied.get(one.side, "")
         session.forget()
     except Verdict as verdict:
@@ -137,9 +137,9 @@ def _failed(name: str, verdict: Verdict) -> Baseline:
     return Baseline(name, note=" ".join(verdict.message.split())[:300])
 
 
-def _tried(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int) -> timing.Tried:
-    """Windows of so many calls. Raises Verdict."""
-    return timing.first_windows(one, Unjudged(reference, case, arena, calls, secrets.token_hex(8)), WINDOWS)
+def _tried(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int, count: int) -> timing.Tried:
+    """So many windows of so many calls. Raises Verdict."""
+    return timing.first_windows(one, Unjudged(reference, case, arena, calls, secrets.token_hex(8)), count)
 
 
 def source_of(reference: Reference, name: str) -> Source:

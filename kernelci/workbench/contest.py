@@ -63,17 +63,18 @@ class Block(Struct):
 class Contestant:
     """One process of a side, with its series ready."""
 
-    def __init__(self, side: str, session: Session, block: int = 0) -> None:
+    def __init__(self, side: str, session: Session, block: int = 0, full_only: bool = False) -> None:
         self.side = side
         self.session = session
         self._block = block
+        self._full_only = full_only or side != _owner(side)
         self._ready: dict[int, tuple[int, int | None]] = {}
         self.choice = ""  # of its autotuner, in words
         self.span_s = (0.0, 0.0)  # of its last window, by time.monotonic
 
     def kinds(self, course: Course) -> list[Kind]:
         """The windows that it makes: all in the first of a few blocks, and base against base only full ones."""
-        if self.side != _owner(self.side):
+        if self._full_only:
             return ["full"]
         return [kind for kind in course.calls if not self._block or kind in ("full", "each")]
 
@@ -144,10 +145,11 @@ class Contest:
         kinds: tuple[Kind, ...] = ("full", "short", "solo", "warm", "each")
         return index * len(kinds) + kinds.index(kind)
 
-    def batch(self, sides: Sequence[str], blocks: int, watch: Watch) -> None:
-        """So many more blocks of every course that has no fault, each with fresh processes."""
+    def batch(self, sides: Sequence[str], blocks: int, watch: Watch, full_only: bool = False) -> None:
+        """So many more blocks of every course that has no fault, each with fresh processes; with `full_only` of full
+        windows alone."""
         rows = [
-            [Contestant(side, self._sides[_owner(side)](self._arena), number) for side in sides]
+            [Contestant(side, self._sides[_owner(side)](self._arena), number, full_only) for side in sides]
             for number in range(blocks)
         ]
         those = [one for row in rows for one in row]

@@ -167,7 +167,7 @@ def _contest(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None
     probed: list[Window] = []
     if pairs:
         contest = _opened(means, arena, result, scouts, pairs, PAIR, probed)
-        _alone(means, contest, pairs)
+        _alone(means, contest, pairs, full_only=True)
         steady = [one for place, one in enumerate(pairs) if ("base", place) not in contest.faults]
         _fight(means, contest, pairs, PAIR, result)
         _once_more(means, arena, result, scouts, pairs, probed)
@@ -221,12 +221,14 @@ def _once_more(
     result.overhead = beside(probed, result.overhead)
 
 
-def _alone(means: Means, contest: Contest, group: Sequence[Measured]) -> None:
-    """A block of the base while no process of head is there."""
-    contest.batch(("base",), ALONE_FIRST, means.watch)
+def _alone(means: Means, contest: Contest, group: Sequence[Measured], full_only: bool = False) -> None:
+    """A block of the base while no process of head is there, apart from those beside head. Its time is in the full
+    windows; who asks whether the base has a fault of its own needs the others too."""
+    beside_head, contest.blocks = contest.blocks, [[] for _ in contest.courses]
+    contest.batch(("base",), ALONE_FIRST, means.watch, full_only)
     for place, one in enumerate(group):
         one.alone += contest.blocks[place]
-        contest.blocks[place] = []
+    contest.blocks = beside_head
 
 
 def _pinned(

@@ -88,6 +88,7 @@ def fight(
         cases: int = 1,
         rounds: int = 1,
         configs: dict[tuple[str, int], int] | None = None,
+        full_only: bool = False,
     ) -> Contest:
         reference = written(TEXT)
         arenas.append(Arena("cpu", 2**20))
@@ -97,7 +98,7 @@ def fight(
             arenas[-1], sides, [Course(bank, calls, "eager", rounds=rounds) for bank in banks], "s", probe, []
         )
         made.configs |= configs or {}
-        made.batch(names, blocks, watch)
+        made.batch(names, blocks, watch, full_only)
         return made
 
     yield run
@@ -133,6 +134,11 @@ def test_the_first_block_has_all_windows_and_the_next_what_is_compared(fight: Fi
 def test_base_against_base_has_full_windows_only(fight: Fight, honest: Opener) -> None:
     found = _shape(fight({"base": honest, "head": honest}, names=WITH_AA).blocks[0][0])
     assert ([FULL] * 2, []) == (found["base'"], [name for name in found if name.startswith("base'.")])
+
+
+def test_where_only_the_time_counts_there_are_full_windows_only(fight: Fight, honest: Opener) -> None:
+    made = fight({"base": honest}, names=("base",), full_only=True)
+    assert [{"base": [FULL] * 2}] == [_shape(block) for block in made.blocks[0]]
 
 
 def test_more_rounds_are_more_full_windows(fight: Fight, honest: Opener) -> None:

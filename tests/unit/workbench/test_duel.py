@@ -131,9 +131,7 @@ def test_all_contests_share_a_probe(run: Run, opener: MakeOpener, monkeypatch: p
 
 def test_base_is_measured_before_any_process_of_head_is_there(run: Run, opener: MakeOpener) -> None:
     one = _only(run({"base": opener(PLAIN), "head": opener(PLAIN)}))
-    assert [{"base", "base.short", "base.solo", "base.warm", "base.each"}] == [
-        set(block.windows) for block in one.alone
-    ]
+    assert [{"base"}] == [set(block.windows) for block in one.alone]
 
 
 def test_head_alone(run: Run, opener: MakeOpener) -> None:
@@ -209,6 +207,17 @@ def test_a_base_that_fails_leaves_head_its_own_time(run: Run, opener: MakeOpener
 def test_a_base_that_fails_in_one_case_is_compared_in_the_other(run: Run, opener: MakeOpener) -> None:
     first, second = run({"base": opener(_later("x = x + 1")), "head": opener(PLAIN)}, cases=2).cases
     assert ([{"head"}], [{"base", "head", "base'"}]) == (_sides(first), _sides(second))
+    assert [{"base"}, {"base"}] == [set(map(_side, block.windows)) for block in second.alone]
+
+
+def test_a_base_that_is_slow_only_beside_head(run: Run, opener: MakeOpener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duel, "DISTURBED", 0.5)
+    slow = PLAIN.replace("    torch.add", "    __import__('time').sleep(0.05)\n    torch.add")
+    starts = iter([PLAIN] * 2 + [slow] * 2 + [PLAIN] * 9)  # alone; beside head, and against itself; alone again
+    sides = {"base": lambda arena: opener(next(starts))(arena), "head": opener(PLAIN)}
+    one = _only(run(sides))
+    assert one.head_fault is not None
+    assert ("base-disturbed", True, 2) == (one.head_fault.reason, "slower" in one.head_fault.message, len(one.alone))
 
 
 def test_both_sides_fail(run: Run, opener: MakeOpener) -> None:
@@ -268,6 +277,12 @@ SLOW_WHEN_SHORT = """
             time.sleep(0.5)
         torch.add(x, 1, out=y)
 """
+
+
+def test_a_base_that_is_wrong_in_windows_of_one_call_alone_too_is_not_disturbed(run: Run, opener: MakeOpener) -> None:
+    wrong = SLOW_WHEN_SHORT.replace("time.sleep(0.5)", "x = x + 1")
+    head, base = _faults(_only(run({"base": opener(wrong), "head": opener(PLAIN)})))
+    assert ("", "wrong-while-timed") == (head, base)
 
 
 def test_a_head_that_is_slow_only_in_short_windows(
