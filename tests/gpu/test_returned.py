@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import catalog, config, ladder
+from kernelci.errors import Verdict
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
 from kernelci.workbench import sandbox, timing
@@ -136,6 +137,8 @@ def _measured(referee: KernelReferee, returns: bool = True) -> tuple[list[Course
         for course, kind, number in [*steps, *reversed(steps)]:
             one.go(number, course, kind, spent)
             stayed.append(bool(session.spots(number)))
+    except Verdict as verdict:
+        pytest.fail(f"{verdict.reason}: {verdict.message}\n{verdict.log}")
     finally:
         session.close()
         arena.close()
