@@ -197,8 +197,13 @@ class Contest:
         at_once(one, those)
 
     def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch, probe: Probe) -> Block:
-        """A B B A, or B A A B: every side's full windows; other kinds once each, and a window of the probe."""
-        order = list(row) if self._random.random() < 0.5 else list(reversed(row))
+        """Other kinds of windows once each; A B B A, or B A A B: every side's full windows; and one of the probe.
+
+        A block's first window seems to take longer by the referee's clock (docs/measurements.md), so no full one is first
+        where there are others; and no side always stands at the ends.
+        """
+        order = list(row)
+        self._random.shuffle(order)
         block = Block({one.side: [] for one in row})
         steps: list[tuple[Contestant, Kind]] = [(one, "full") for one in (*order, *reversed(order)) * course.rounds]
         others = [(one, kind) for one in order for kind in one.kinds(course) if kind != "full"]
@@ -206,7 +211,7 @@ class Contest:
         began = time.monotonic()
         with watch() as watched:
             self.spent.add("probing", time.monotonic() - began)
-            for one, kind in (*steps, *others):
+            for one, kind in (*others, *steps):
                 try:
                     window = one.go(self.number(index, kind), course, kind, self.spent)
                 except Verdict as verdict:

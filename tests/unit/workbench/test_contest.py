@@ -168,7 +168,21 @@ def test_sides_take_turns(fight: Fight, honest: Opener, monkeypatch: pytest.Monk
     fight({"base": honest, "head": honest}, names=WITH_AA, blocks=6, rounds=2)
     parts = [order[begin : begin + 6] for begin in range(0, len(order), 6)]
     turns = [part == part[::-1] and sorted(part[:3]) == sorted(WITH_AA) for part in parts]
-    assert ([True] * 12, 2) == (turns, len({part[0] for part in parts}))
+    assert ([True] * 12, set(WITH_AA)) == (turns, {part[0] for part in parts})
+
+
+def test_no_full_window_comes_first(fight: Fight, honest: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: list[contests.Kind] = []
+    go = Contestant.go
+
+    def seen(self: Contestant, number: int, course: Course, kind: contests.Kind, spent: Spent) -> Window:
+        kinds.append(kind)
+        return go(self, number, course, kind, spent)
+
+    monkeypatch.setattr(Contestant, "go", seen)
+    fight({"base": honest, "head": honest}, names=PAIR, blocks=1)
+    assert ["full"] * 4 == kinds[-4:]
+    assert "full" not in kinds[:-4]
 
 
 @pytest.mark.parametrize("names", [("head",), PAIR])
