@@ -1,0 +1,37 @@
+"""KernelBench problems on a GPU: right and wrong solutions in Triton, and in CUDA C++ that `load_inline` builds."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelci import catalog, config, ladder
+from kernelci.model import KernelReport
+from tests.problems.kernelbench_gpu import laid, solutions
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+LANES = 12
+NAMES = sorted(solutions())
+
+
+@pytest.fixture(scope="module")
+def climbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelReport]:
+    """The climbs of all by name."""
+    root = laid(tmp_path_factory.mktemp("kernelbench") / "project")
+    options = config.load(root, {}, {"cache": str(root / "cache"), "lanes": LANES, "compile_timeout_s": 300.0})
+    found = catalog.scan(root, options)
+    report = ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", ("correctness",)))
+    return {kernel.name: kernel for kernel in report.kernels}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_right")])
+def test_a_right_solution(climbed: dict[str, KernelReport], name: str) -> None:
+    stopped = climbed[name].stopped_at
+    assert ("PASSED", None) == (climbed[name].outcome, stopped), stopped and stopped.finding
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_wrong")])
+def test_a_wrong_solution(climbed: dict[str, KernelReport], name: str) -> None:
+    stopped = climbed[name].stopped_at
+    assert stopped is not None
+    assert stopped.finding is not None
+    assert ("correctness", "wrong") == (stopped.rung, stopped.finding.reason), stopped.finding
