@@ -1,7 +1,5 @@
 """KernelBench problems on a GPU: right and wrong solutions in Triton, and in CUDA C++ that `load_inline` builds."""
 
-from pathlib import Path
-
 import pytest
 
 from kernelci import catalog, config, ladder

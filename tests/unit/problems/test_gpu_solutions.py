@@ -1,4 +1,4 @@
-"""What the GPU's tests climb is whole: pairs of a right and a wrong solution, each of the backend that its name says."""
+"""What the GPU's tests climb is whole: pairs of a right and a wrong solution, of the backend that the name says."""
 
 import difflib
 from collections import Counter
