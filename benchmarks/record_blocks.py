@@ -136,6 +136,7 @@ class Recorder:
                 for number, (base, head) in enumerate(pairs, self.sets):
                     for turn in range(blocks if time.monotonic() < ends else 0):
                         row.taken.append(self._block(number, base, head, course, row, not turn))
+                    probe.wake()
                     course.bank.deal(some_slots(course))
                     self.probed.append(probe.sample())
                 taking += time.monotonic() - taken

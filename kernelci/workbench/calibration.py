@@ -146,6 +146,10 @@ class Probe:
         """A window of so many calls; the referee must have used the GPU just before, as before any other."""
         return Window(size, *self._session.go(size))
 
+    def wake(self) -> None:
+        """A short window that counts for nothing: the first after a wait takes longer by the referee's clock."""
+        self.window(PROBE_SIZES[0])
+
     def sample(self) -> Window:
         """A window as long as those that are measured, in a kernel that only waits; without a GPU one of some size."""
         if self._device == "cpu":

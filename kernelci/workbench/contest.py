@@ -221,6 +221,7 @@ class Contest:
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
             began = time.monotonic()
+            probe.wake()  # as the sides' full windows come behind others
             course.bank.deal()
             self.probed.append(probe.sample())
         self.spent.add("probing", time.monotonic() - began)
