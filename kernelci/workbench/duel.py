@@ -1,7 +1,8 @@
 """One kernel's cases measured from the first process to the last block: head alone, or base against head.
 
-Order: a scout of the base alone, a scout of the head, then contests of a few blocks each until every row has an answer
-or the budget is spent, a second contest of the rows that differ, and last the base alone once more.
+Order: a scout of the base alone, a scout of the head, a block of base alone by its scout, then contests of a few blocks
+each until every row has an answer or the budget is spent, a second contest of the rows that differ, and last the base
+alone once more.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, beside
 from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Spent, Watch, drop, per_call
 from kernelci.workbench.ledger import Account
+from kernelci.workbench.session import Session
 
 BLOCKS_ALONE = 3
 ALONE_FIRST = 1  # blocks of base before head comes
@@ -86,47 +88,70 @@ def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: 
     """Measure all cases. Raises Verdict for what concerns all of them."""
     result = Result([], calibration.overhead, [], Spent())
     began = time.monotonic()
-    first = "base" if "base" in means.sides else "head"
-    spares = Spares(means.sides[first], 1 + (ALONE_FIRST if first == "base" else BLOCKS_ALONE))
-    means = replace(means, sides={**means.sides, first: spares})
     arena, note = timing.arena_for(means.device, reference, cases, calibration, means.returns)
     result.notes += [note] if note else []
-    try:
-        scouts = {
-            side: timing.scout(means.sides[side], arena, reference, cases, calibration)
-            for side in sorted(means.sides)  # the base first: no process of head has run by then
-        }
+    with contextlib.ExitStack() as to_close:
+        to_close.callback(arena.close)
+        means = _with_one_probe(means, to_close)
+        means, scouts = _scouted(means, arena, reference, cases, calibration, to_close)
         result.cases = [
             _measured(arena, reference, case, index, scouts, calibration, means.seed)
             for index, case in enumerate(cases)
         ]
         result.spent.add("setting_up", time.monotonic() - began)
-        with _one_probe(means) as means:
-            _contest(means, arena, result, scouts)
+        _contest(means, arena, result, scouts)
         with result.spent.during("auditing"):
             _audit(means, arena, result, scouts)
-    finally:
-        with result.spent.during("ending"):
-            spares.close()
-            arena.close()
     return result
 
 
-@contextlib.contextmanager
-def _one_probe(means: Means) -> Iterator[Means]:
+def _with_one_probe(means: Means, to_close: contextlib.ExitStack) -> Means:
     """The same means with one probe for all contests, started when the first of them asks for it."""
     made: list[Probe] = []
 
     def probe(arena: Arena) -> Probe:
         if not made:
             made.append(means.probe(arena))
+            to_close.callback(made[0].close)
         return made[0]
 
-    try:
-        yield replace(means, probe=probe)
-    finally:
-        for one in made:
-            one.close()
+    return replace(means, probe=probe)
+
+
+def _scouted(
+    means: Means,
+    arena: Arena,
+    reference: Reference,
+    cases: Sequence[Case],
+    calibration: Calibration,
+    to_close: contextlib.ExitStack,
+) -> tuple[Means, Scouts]:
+    """What each side's scout found: the base first, while no process of head has run.
+
+    Base's scout then makes its block alone too, in the means that are returned. Without a base the processes of head's
+    contest start together with its scout.
+    """
+    if "base" not in means.sides:
+        spares = Spares(means.sides["head"], 1 + BLOCKS_ALONE)
+        to_close.callback(spares.close)
+        means = replace(means, sides={"head": spares})
+    found: dict[str, Sequence[timing.Scouted | Verdict]] = {}
+    sides = dict(means.sides)
+    for side in sorted(means.sides):
+        session = means.sides[side](arena)
+        to_close.callback(session.close)
+        found[side] = timing.scouted(session, arena, reference, cases, calibration)
+        if side == "base":
+            sides[side] = _beginning_with(session, means.sides[side])
+        else:
+            session.close()
+    return replace(means, sides=sides), found
+
+
+def _beginning_with(session: Session, opened: Opener) -> Opener:
+    """Opens sessions of a side; the first is one that is there already."""
+    there = [session]
+    return lambda arena: there.pop() if there else opened(arena)
 
 
 def _measured(

@@ -17,6 +17,7 @@ from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Ope
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.series import usual_mode
+from kernelci.workbench.session import Session
 
 WINDOW_NS = 20e6
 MAX_CALLS = 4096  # a graph of so many calls takes about a tenth of a second to capture
@@ -98,9 +99,16 @@ def scout(
     """A process that tunes, and shows about how long a call takes; it ends with this. One answer per case."""
     session = opened(arena)
     try:
-        return [_scouted(Contestant("scout", session), arena, reference, case, calibration) for case in cases]
+        return scouted(session, arena, reference, cases, calibration)
     finally:
         session.close()
+
+
+def scouted(
+    session: Session, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration
+) -> "list[Scouted | Verdict]":
+    """`scout` by a process that lives on."""
+    return [_scouted(Contestant("scout", session), arena, reference, case, calibration) for case in cases]
 
 
 def _scouted(

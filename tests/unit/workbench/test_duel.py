@@ -17,6 +17,7 @@ from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Course, Opener
 from kernelci.workbench.duel import ALONE, PAIR, Means, Measured, Result
 from kernelci.workbench.figures import checked_time
+from kernelci.workbench.session import Session
 
 MakeOpener = Callable[..., Opener]
 Run = Callable[..., Result]
@@ -207,17 +208,30 @@ def test_a_base_that_fails_leaves_head_its_own_time(run: Run, opener: MakeOpener
 def test_a_base_that_fails_in_one_case_is_compared_in_the_other(run: Run, opener: MakeOpener) -> None:
     first, second = run({"base": opener(_later("x = x + 1")), "head": opener(PLAIN)}, cases=2).cases
     assert ([{"head"}], [{"base", "head", "base'"}]) == (_sides(first), _sides(second))
-    assert [{"base"}, {"base"}] == [set(map(_side, block.windows)) for block in second.alone]
 
 
 def test_a_base_that_is_slow_only_beside_head(run: Run, opener: MakeOpener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duel, "DISTURBED", 0.5)
     slow = PLAIN.replace("    torch.add", "    __import__('time').sleep(0.05)\n    torch.add")
-    starts = iter([PLAIN] * 2 + [slow] * 2 + [PLAIN] * 9)  # alone; beside head, and against itself; alone again
+    starts = iter([PLAIN] + [slow] * 2 + [PLAIN] * 9)  # alone; beside head, and against itself; alone again
     sides = {"base": lambda arena: opener(next(starts))(arena), "head": opener(PLAIN)}
     one = _only(run(sides))
     assert one.head_fault is not None
-    assert ("base-disturbed", True, 2) == (one.head_fault.reason, "slower" in one.head_fault.message, len(one.alone))
+    assert ("base-disturbed", True) == (one.head_fault.reason, "slower" in one.head_fault.message)
+    alone = [set(map(_side, block.windows)) for block in one.alone]
+    assert ([{"base"}] * 2, [{"base", "head", "base'"}]) == (alone, _sides(one))
+
+
+def test_bases_scout_makes_its_block_alone_and_none_beside_head(run: Run, opener: MakeOpener) -> None:
+    opened: list[Arena] = []
+
+    def counted(arena: Arena) -> Session:
+        opened.append(arena)
+        return opener(PLAIN)(arena)
+
+    sides = {"base": counted, "head": opener(PLAIN)}
+    run(sides)
+    assert 3 == len(opened)  # the scout, and base and base' of the contest
 
 
 def test_both_sides_fail(run: Run, opener: MakeOpener) -> None:
