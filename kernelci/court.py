@@ -15,6 +15,7 @@ from kernelci.compiling.builder import Builder
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference, ReferenceFailed
+from kernelci.reference import load as load_reference
 from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import baselines, expression, nvml, sandbox
 from kernelci.workbench.ahead import Ahead, Waiting, compiled, key_of
@@ -64,6 +65,22 @@ class Court(Struct):
         if self.state is None:
             self.state = nvml.Device(self.device.uuid)
         return self.state
+
+    def reference(self, name: str) -> Reference:
+        """A loaded reference; each is loaded once. Raises Verdict("unknown-reference") or Verdict("reference")."""
+        if name not in self.references:
+            path = self.catalog.references.get(name)
+            if path is None:
+                known = ", ".join(self.catalog.references) or "none"
+                raise Verdict("unknown-reference", f"no reference {name!r}; known are {known}")
+            try:
+                self.references[name] = load_reference(path)
+            except ReferenceFailed as error:
+                self.references[name] = error
+        found = self.references[name]
+        if isinstance(found, ReferenceFailed):
+            raise Verdict("reference", str(found))
+        return found
 
 
 class Start(Struct, frozen=True):

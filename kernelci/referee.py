@@ -22,7 +22,6 @@ from kernelci.court import Court, Start, start, start_baseline
 from kernelci.errors import Verdict
 from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
-from kernelci.reference import load as load_reference
 from kernelci.tracing.regions import Trace
 from kernelci.workbench import baselines, hidden, nvml, oracle, profiler, sanitizer
 from kernelci.workbench.arena import Arena
@@ -97,17 +96,7 @@ class KernelReferee:
     @property
     def reference(self) -> Reference:
         """The loaded reference. Raises Verdict("unknown-reference") or Verdict("reference")."""
-        known, name = self.court.references, self.kernel.reference
-        if name not in known:
-            path = self.court.catalog.references.get(name)
-            if path is None:
-                found = ", ".join(self.court.catalog.references) or "none"
-                raise Verdict("unknown-reference", f"no reference {name!r}; known are {found}")
-            known[name] = _load(path)
-        reference = known[name]
-        if isinstance(reference, ReferenceFailed):
-            raise Verdict("reference", str(reference))
-        return reference
+        return self.court.reference(self.kernel.reference)
 
     @property
     def interpreted(self) -> bool:
@@ -393,10 +382,3 @@ class KernelReferee:
             session.close()
         self._session = None
         self._disturbed.clear()
-
-
-def _load(path: Path) -> Reference | ReferenceFailed:
-    try:
-        return load_reference(path)
-    except ReferenceFailed as error:
-        return error
