@@ -36,7 +36,7 @@ class Spread(Struct, frozen=True):
     processes: float
     """Between sets of processes, beyond what blocks of one set differ by."""
     effects: float
-    """95 % of the effects of 12 blocks lie within."""
+    """95 % of the effects of 12 blocks lie within, as a run takes them."""
     narrow: float
     """The share of those effects within NARROW."""
     apart: float
@@ -97,7 +97,8 @@ def spreads(recording: Recording, seed: int, times: int = 4000) -> list[Spread]:
     for row in recording.rows:
         by = channels(row, "0")
         aa = ratios(row.aa)
-        effects = np.abs(stats.effects(draw.choice(aa, (times, CONTROL)))[0])
+        series, control = by[draw.integers(0, len(by), (2, times, CONTROL))]
+        effects = np.abs(stats.effects(steadied(series, following(series, control))[..., EVENTS])[0])
         wall = np.asarray(row.wall.aa or row.aa) / np.asarray(row.aa)
         found.append(
             Spread(
