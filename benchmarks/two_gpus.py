@@ -133,11 +133,12 @@ def table(rows: Sequence[Compared], several: Climbed, one: Climbed, gpus: int) -
         difference = f"{row.difference:+.2%}" if math.isfinite(row.difference) else ""
         said = row.why or ("same" if row.same else "**differs**")
         lines.append(f"| {row.row} | {' | '.join(times)} | {difference} | {row.room:.2%} | {said} |")
-    share = several.quiet_s / one.quiet_s if one.quiet_s else math.nan
     lines += ["", "| GPUs | measuring | its rungs, added | whole run |", "| --: | --: | --: | --: |"]
     for count, run in ((1, one), (gpus, several)):
         lines.append(f"| {count} | {run.quiet_s:.1f} s | {run.rungs_s:.1f} s | {run.report.duration_s:.1f} s |")
-    return "\n".join([*lines, "", f"{gpus} GPUs measure in {share:.0%} of the time of one."])
+    if one.quiet_s:
+        lines += ["", f"{gpus} GPUs measure in {several.quiet_s / one.quiet_s:.0%} of the time of one."]
+    return "\n".join(lines)
 
 
 def main() -> int:

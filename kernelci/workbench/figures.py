@@ -131,13 +131,11 @@ class Duel:
     def _steady(
         self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]
     ) -> tuple[float, ...]:
-        """Log-ratios without what follows the SM clock."""
-        ratios = log_ratios(blocks, base, head, cost)
-        if not self._slope:
+        """Log-ratios without what follows the SM clock; as they are where these blocks don't show it."""
+        ratios, seen = log_ratios(blocks, base, head, cost), clocks(blocks, base, head, cost)
+        if not self._slope or any(map(math.isnan, seen)):
             return ratios
-        return tuple(
-            time - self._slope * seen for time, seen in zip(ratios, clocks(blocks, base, head, cost), strict=True)
-        )
+        return tuple(time - self._slope * one for time, one in zip(ratios, seen, strict=True))
 
     def effect(self) -> stats.Effect:
         """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect

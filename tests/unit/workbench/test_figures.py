@@ -13,7 +13,7 @@ from kernelci.reference import Cost
 from kernelci.workbench import figures
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Time, Window
-from kernelci.workbench.contest import Block
+from kernelci.workbench.contest import Block, log_ratios
 from kernelci.workbench.figures import Duel, checked_time, of_time
 
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
@@ -371,6 +371,12 @@ def test_the_second_contest_is_free_of_the_clock_too() -> None:
     again = duel.again(_at_the_power_limit(1.01, 8))
     assert (0.01, 8) == (pytest.approx(again.effect, abs=1e-3), again.blocks)
     assert again.low > 0.008
+
+
+def test_a_second_contest_without_clocks_is_as_it_was() -> None:
+    duel, blocks = Duel(_at_the_power_limit(1.02), COST), _at_the_power_limit(1.02, 8, hz=0.0)
+    plain = stats.effect(log_ratios(blocks, "base", "head", COST.device))
+    assert plain.effect == pytest.approx(duel.again(blocks).effect)
 
 
 def test_more_power_for_the_same_work_is_not_the_same() -> None:
