@@ -156,7 +156,7 @@ def climb(
     found = catalog.scan(root, options)
     base = basing.in_folder(root / BASE) if any(member.expect.base for member in members) else None
     try:
-        for number, group in enumerate(_groups(members)):
+        for number, group in enumerate(_groups(members, gpu())):
             known = {member.path.stem: member for member in group}
             kernels = [kernel for kernel in found.kernels if kernel.path.stem in known]
             kernels.sort(key=lambda kernel: _turn(known[kernel.path.stem]))
@@ -180,11 +180,12 @@ def merged(root: Path) -> Report | None:
     return whole
 
 
-def _groups(members: Iterable[Member]) -> list[list[Member]]:
-    """Those whose machine code is shown, and the others, of which none is to wait for its disassembly."""
+def _groups(members: Iterable[Member], machine: str) -> list[list[Member]]:
+    """Those whose machine code is shown, and the others, of which none is to wait for its disassembly; where a GPU is,
+    and so are many cores, all together: starting twice takes longer."""
     shown: dict[bool, list[Member]] = {}
     for member in members:
-        shown.setdefault(member.expect.rung == SHOWN_RUNG, []).append(member)
+        shown.setdefault(member.expect.rung == SHOWN_RUNG and not machine, []).append(member)
     return [shown[key] for key in sorted(shown, reverse=True)]
 
 
@@ -294,14 +295,15 @@ def _happened(kernel: KernelReport, rung: str) -> str:
 
 
 def _ended(rung: RungResult) -> str:
-    """How a rung ended: its reason and the first line of its message, or the verdicts of its rows, what those of them
-    that did not pass say, and notes."""
+    """How a rung ended: its reason and the first line of its message, or the verdicts of its rows, tools that were
+    skipped, and notes."""
     if rung.finding is not None:
         first = next(iter(rung.finding.message.splitlines()), "")[:MESSAGE]
         return f"{rung.rung} {rung.outcome} {rung.finding.reason}: {first}"
     verdicts = "/".join(sorted(filter(None, _verdicts(rung))))
-    said = [f"{row.case} {row.outcome} {row.finding.reason}" for row in rung.rows if row.finding is not None]
-    notes = "; ".join(dict.fromkeys([*said, *(note for row in rung.rows for note in row.notes)]))[:MESSAGE]
+    rows = rung.rows if rung.rung == "sanitize" else ()  # a tool that was cut off has seen nothing, though others pass
+    idle = [f"{row.case} {row.outcome} {row.finding.reason}" for row in rows if row.finding is not None]
+    notes = "; ".join(dict.fromkeys([*idle, *(note for row in rung.rows for note in row.notes)]))[:MESSAGE]
     return " ".join(filter(None, [rung.rung, str(rung.outcome), verdicts, f"({notes})" if notes else ""]))
 
 

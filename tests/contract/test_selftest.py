@@ -221,6 +221,28 @@ def test_what_must_be_said_or_not_be_gained(expect: Expectation, report: Report,
     assert verdict == selftest.judge(Member(Path("m05_clean.py"), "triton", expect), report, {}).verdict
 
 
+def test_a_tool_that_was_skipped_is_told_though_the_others_passed() -> None:
+    rows = (Row(Outcome.PASSED, "memcheck"), Row(Outcome.SKIPPED, "initcheck", finding=Finding("sanitizer-slow", "")))
+    rung = RungResult("sanitize", Outcome.PASSED, rows=rows)
+    assert "sanitize PASSED (initcheck SKIPPED sanitizer-slow)" == selftest._ended(rung)
+
+
+def test_what_takes_long_begins_first_and_what_has_a_base_comes_last() -> None:
+    stems = ("honest_timed_softmax", "a6_slow_warm_up", "honest_prints", "raises", "x5_clean", "never_returns")
+    order = sorted((MEMBERS[stem] for stem in stems), key=selftest._turn)
+    assert ["never_returns", "x5_clean", "raises", "honest_timed_softmax", "honest_prints", "a6_slow_warm_up"] == [
+        member.path.stem for member in order
+    ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "groups"), [("", [["m33_spills"], ["raises"]]), ("H200", [["raises", "m33_spills"]])]
+)
+def test_what_is_disassembled_is_apart_where_there_are_few_cores(machine: str, groups: list[list[str]]) -> None:
+    found = selftest._groups([MEMBERS["raises"], MEMBERS["m33_spills"]], machine)
+    assert groups == [[member.path.stem for member in group] for group in found]
+
+
 def test_progress_tells_of_each_member_once() -> None:
     lines: list[str] = []
     member = _member("m05")
