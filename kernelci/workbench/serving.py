@@ -22,6 +22,9 @@ _GIVE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 # Pools live as long as the process: torch ends it where a pool goes before a graph that was captured in it.
 _POOLS: list["Pool"] = []
+# Whose results are held. One series' at most: all share one region, and torch's allocator finds what a tensor holds by
+# its address alone, so that two at the same one end the process when they are given up.
+_HOLDING: list["Results"] = []
 
 
 class Elsewhere(Exception):
@@ -79,6 +82,7 @@ class Results:
 
     def pool(self) -> Pool:
         """Memory for them. Raises Elsewhere."""
+        self._hold()
         return Pool(self._arena.address + self._workspace.begin, self._workspace.size)
 
     def first(self) -> None:
@@ -87,11 +91,17 @@ class Results:
 
     def run(self, after: Callable[[], None] | None = None) -> None:
         """Make all calls, and do something after each."""
-        self._kept.clear()
+        self._hold()
         for call in self._calls:
             self._kept.append(call())
             if after is not None:
                 after()
+
+    def _hold(self) -> None:
+        """Give up the results of the series before, and of the last run."""
+        for one in (*_HOLDING, self):
+            one._kept.clear()
+        _HOLDING[:] = [self]
 
     def settle(self) -> dict[str, Spots]:
         """Where they lie now, and will lie after each run of the same kind. Raises Elsewhere."""

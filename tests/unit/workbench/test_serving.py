@@ -119,3 +119,13 @@ def test_something_is_done_after_each() -> None:
 def test_a_torch_that_takes_no_allocator() -> None:
     with pytest.raises(Elsewhere, match="takes no allocator"):
         Pool(0, 2**20)
+
+
+def test_only_the_last_series_holds_its_results() -> None:
+    memory, other = Memory(), Memory()
+    made, later = (_results(one, [lambda one=one: one.take(4, 8)] * 3) for one in (memory, other))
+    held = []
+    for one in (made, later, made):
+        one.run()
+        held.append((len(made._kept), len(later._kept)))
+    assert [(3, 0), (0, 3), (3, 0)] == held
