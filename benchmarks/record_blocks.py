@@ -43,7 +43,7 @@ from kernelci.reference import Case
 from kernelci.workbench import timing
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window, beside
-from kernelci.workbench.contest import Block, Course, drop, is_noisy
+from kernelci.workbench.contest import Block, Course, at_once, drop, is_noisy
 from kernelci.workbench.device import versions
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
@@ -125,8 +125,8 @@ class Recorder:
             stack.enter_context(contextlib.closing(arena))
             pairs = [(self.referee.open(arena), self.referee.open(arena)) for _ in range(sets)]
             probe = stack.enter_context(contextlib.closing(self.referee.probe(arena)))
-            for session in (one for pair in pairs for one in pair):
-                stack.enter_context(contextlib.closing(session))
+            sessions = [one for pair in pairs for one in pair]
+            stack.callback(at_once, Session.close, sessions)
             for row in self.rows:
                 seed = secrets.token_hex(8)
                 course = timing.course(arena, self.referee.reference, row.case, row.scouted.ns, self.calibration, seed)
@@ -140,8 +140,7 @@ class Recorder:
                     course.bank.deal(some_slots(course))
                     self.probed.append(probe.sample())
                 taking += time.monotonic() - taken
-                for session in (one for pair in pairs for one in pair):
-                    session.forget()
+                at_once(Session.forget, sessions)
         self.sets += sets
         self.starting_s, self.block_s = time.monotonic() - began - taking, taking / blocks
         for row in self.rows:

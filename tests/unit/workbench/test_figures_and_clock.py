@@ -1,4 +1,4 @@
-"""Duels at the power limit, where times follow the SM clock: what is left out, and what a kernel does not gain by it."""
+"""Duels at the power limit, where times follow the SM clock: what is left out, and what no kernel gains by it."""
 
 import random
 
