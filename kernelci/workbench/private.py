@@ -32,15 +32,15 @@ def packed() -> bytes:
     if not folder.is_dir():
         return b""
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        archive.add(folder, ".", filter=_in_whole_seconds)
+        archive.add(folder, ".", filter=_as_it_travels)
     return buffer.getvalue() if buffer.tell() <= CACHE_BYTES else b""
 
 
-def _in_whole_seconds(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Times as an archive can keep them. Rounded as floats they may come out later than ninja's own notes of them, and
-    ninja then builds anew."""
+def _as_it_travels(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Without links, which each process makes for itself, and with times in whole seconds: rounded as floats they may
+    come out later than ninja's own notes of them, and ninja then builds anew."""
     info.mtime = int(info.mtime)
-    return info
+    return info if info.isreg() or info.isdir() else None
 
 
 def unpack(cache: bytes) -> None:

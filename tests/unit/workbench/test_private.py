@@ -43,3 +43,15 @@ def test_what_was_built_stays_built(folder: Path) -> None:
     private.unpack(packed)
     again = subprocess.run(["ninja", "-n"], cwd=cache, check=True, capture_output=True, text=True).stdout
     assert "no work to do" in again
+
+
+def test_links_to_libraries_stay_behind(folder: Path) -> None:
+    cache = folder / CACHE
+    (cache / "libraries").mkdir(parents=True)
+    (cache / "libraries" / "libcudart.so").symlink_to("/elsewhere/libcudart.so.13")
+    (cache / "kept").write_text("some", encoding="utf-8")
+    packed = private.packed()
+    shutil.rmtree(cache)
+    private.unpack(packed)
+    found = sorted(path.name for path in cache.rglob("*") if path.is_symlink() or path.is_file())
+    assert (["kept"], "some") == (found, (cache / "kept").read_text(encoding="utf-8"))
