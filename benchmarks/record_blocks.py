@@ -9,7 +9,7 @@ power limit, every window gets what it gets there: new values in all slots, and 
 as it does in a contest. Elsewhere the first window of a set does, and the others get values in a few slots.
 
 All rows get a few blocks, then all get more, until there are enough or the time is up; the file is written after each
-kernel. A file that is there already, of the same GPU, gets these blocks beside its own. benchmarks/blocks_file.py has
+row. A file that is there already, of the same GPU, gets these blocks beside its own. benchmarks/blocks_file.py has
 its format; benchmarks/verdicts_power.py reads it.
 """
 
@@ -21,7 +21,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -116,8 +116,8 @@ class Recorder:
     def _device(self) -> str:
         return self.referee.device.torch_name
 
-    def batch(self, sets: int, blocks: int, ends: float) -> None:
-        """So many blocks by each of so many new sets of processes, of every row. Raises Verdict."""
+    def batch(self, sets: int, blocks: int, ends: float, keep: Callable[[], None]) -> None:
+        """So many blocks by each of so many new sets of processes, of every row; `keep` after each. Raises Verdict."""
         began, taking = time.monotonic(), 0.0
         with contextlib.ExitStack() as stack:
             cases = [row.case for row in self.rows]
@@ -141,6 +141,7 @@ class Recorder:
                     self.probed.append(probe.sample())
                 taking += time.monotonic() - taken
                 at_once(Session.forget, sessions)
+                keep()
         self.sets += sets
         self.starting_s, self.block_s = time.monotonic() - began - taking, taking / blocks
         for row in self.rows:
@@ -299,11 +300,10 @@ def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None
             break
         for one in list(recorders):
             try:
-                one.batch(sets, each, ends)
+                one.batch(sets, each, ends, out.write)
             except Verdict as verdict:
                 print(f"{one.referee.kernel.name} ended: {verdict.reason}: {verdict.message}")
                 recorders.remove(one)
-            out.write()
         done += sets * each
         each_s, left_s = sum(one.block_s for one in recorders) / sets, ends - time.monotonic()
         print(f"{done} of {blocks} blocks a row, {each_s:.1f} s each for all rows; {left_s:.0f} s left", flush=True)
