@@ -61,8 +61,10 @@ class Waiting:
         if arena_fd is None:
             with self._lock:
                 candidate, self._candidate = self._candidate, None
-            if candidate is not None:
+            if candidate is not None and not candidate.ended:
                 return candidate
+            if candidate is not None:
+                candidate.close()
         return self._zygote.fork(arena_fd, memory_bytes)
 
     def close(self) -> None:

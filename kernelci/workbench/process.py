@@ -88,6 +88,11 @@ class Candidate:
         self._log = log
         self._ended = ended
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process is known to have ended."""
+        return self._ended.done()
+
     def ask(self, message: Message, timeout_s: float) -> Any:
         """Send a message and wait for the answer. Raises DeadlinePassed, Refused or Ended; the process is then gone."""
         try:

@@ -182,6 +182,17 @@ def test_the_process_that_waits_is_the_next_one_and_no_other(zygote: Zygote) -> 
         second.close()
 
 
+def test_one_that_ended_while_it_waited_is_replaced(zygote: Zygote) -> None:
+    waiting = Waiting(zygote)
+    waiting._candidate = gone = zygote.fork()
+    gone.kill()
+    fresh = waiting.fork()
+    try:
+        assert (True, Packed) == (gone.ended, type(fresh.ask(Pack(), 30.0)))
+    finally:
+        fresh.close()
+
+
 def test_an_arena_that_is_a_file_needs_a_fresh_process(zygote: Zygote) -> None:
     waiting, arena = Waiting(zygote), Arena("cpu", 2**12)
     waiting._candidate = ready = zygote.fork()
