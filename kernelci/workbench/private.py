@@ -37,8 +37,8 @@ def packed() -> bytes:
 
 
 def _as_it_travels(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Without symbolic links, which each process makes for itself, and with times in whole seconds: rounded as floats they may
-    come out later than ninja's own notes of them, and ninja then builds anew."""
+    """Without symbolic links, which each process makes for itself, and with times in whole seconds: rounded as floats
+    they may come out later than ninja's own notes of them, and ninja then builds anew."""
     info.mtime = int(info.mtime)
     return info if info.isreg() or info.isdir() or info.islnk() else None
 
