@@ -63,6 +63,7 @@ SIDES = ("base", *VARIANTS)
 AWAKE = "awake"
 SETS = 5  # whose processes start together, while nothing is measured
 FIRST, MOST = 2, 5  # blocks that a set makes of a row: at first, when nobody knows how long they take, and later
+SURE = 0.9  # of the time is planned with, so that the last kernels get as much as the first
 SOME_SLOTS, SOME_BYTES = 64, 2**28  # that get fresh values before a window of which not all do
 # Without a GPU: nothing that anybody should believe.
 ON_CPU = Calibration(1e10, Overhead(1e5, 0.9e5, 1.1e5, 1e5, spread=1e4), {"float32": 1.0}, 1e15, {}, 2**12)
@@ -214,7 +215,8 @@ def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> 
 
 def some_slots(course: Course) -> int:
     """How many slots get new values where not all do."""
-    return max(1, min(course.bank.count, SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
+    return max(1, min(course.bank.count, SURE = 0.9  # of the time is planned with, so that the last kernels get as much as the first
+SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
 
 
 def scaled(window: Window, side: str, sm_clock_hz: float) -> Window:
@@ -286,7 +288,7 @@ def more(left: int, seconds: float, recorders: Sequence[Recorder]) -> tuple[int,
     sets = min(SETS, left)
     if not any(one.block_s for one in recorders):
         return sets, min(FIRST, math.ceil(left / sets)) if sets else 0
-    free = seconds - sum(one.starting_s for one in recorders)
+    free = SURE * seconds - sum(one.starting_s for one in recorders)
     fit = int(free / max(sum(one.block_s for one in recorders), 1e-9))
     return sets, min(MOST, math.ceil(left / sets), fit) if sets else 0
 
@@ -304,6 +306,7 @@ def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None
             except Verdict as verdict:
                 print(f"{one.referee.kernel.name} ended: {verdict.reason}: {verdict.message}")
                 recorders.remove(one)
+            out.write()
         done += sets * each
         each_s, left_s = sum(one.block_s for one in recorders) / sets, ends - time.monotonic()
         print(f"{done} of {blocks} blocks a row, {each_s:.1f} s each for all rows; {left_s:.0f} s left", flush=True)
