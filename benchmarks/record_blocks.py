@@ -215,8 +215,7 @@ def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> 
 
 def some_slots(course: Course) -> int:
     """How many slots get new values where not all do."""
-    return max(1, min(course.bank.count, SURE = 0.9  # of the time is planned with, so that the last kernels get as much as the first
-SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
+    return max(1, min(course.bank.count, SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
 
 
 def scaled(window: Window, side: str, sm_clock_hz: float) -> Window:
