@@ -1,4 +1,4 @@
-"""The KernelBench project as a GPU host climbs it: the problems with their solutions in Triton and in CUDA C++."""
+"""The KernelBench project as a GPU host climbs it: the problems with their solutions in four DSLs."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from kernelci.problems import defined_in
 
 PROJECT = Path(__file__).parent / "kernelbench"
-BACKENDS = {"triton": "triton", "cuda": "torch"}
+BACKENDS = {"triton": "triton", "cuda": "torch", "tilelang": "tilelang", "cutedsl": "cutedsl"}
 """By the first part of a solution's file name."""
 
 
