@@ -18,7 +18,7 @@ from msgspec import Struct
 ROWS, COLS = 4096, 1024
 _ONE_SHAPE = re.compile(r"(rows|cols) == [1-9]")
 _LEFT_OUT = re.compile(r"(a8|b8|c[2345]|d8|e\d|f\d|x\d)_|store_past|eats_memory|endless_|never_returns")
-REFERENCES = ("softmax", "softmax_timed")
+REFERENCES = ("softmax", "softmax_few", "softmax_timed")
 PROBLEM = f'''"""Softmax over rows."""
 
 import torch

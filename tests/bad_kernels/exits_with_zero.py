@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["triton>=3.4"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_few"
 # backend = "triton"
 # entry = "softmax"
 # targets = ["sm_80"]

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["cuda-core>=1.0", "cuda-bindings>=13", "torch>=2.8"]
 # [tool.kernelci]
-# reference = "softmax"
+# reference = "softmax_few"
 # backend = "cuda"
 # entry = "softmax"
 # targets = ["sm_90a"]

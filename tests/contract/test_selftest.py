@@ -50,7 +50,7 @@ CAUSES = {
     "last_k_block_skipped": "times its bound",
     "m09_tile_of_minus_infinity": "are NaN or Inf on one side only",
     "m19_gradient_over_the_input": "input dy",
-    "nan_in_one_element": "1 of 4096 elements",
+    "nan_in_one_element": "1 of 381 elements",
     "never_returns": "no answer within",
     "no_maximum_subtracted": "output y, draw ",
     "one_element_unwritten": "never written; first at",
@@ -68,7 +68,7 @@ CAUSES = {
     "wrong_entry": "'soft_max'; the file defines",
     "x3_masked_load_without_other": "masked loads without other= read NaN, and then: output y: ",
     "x4_counts_on_the_order_of_blocks": "it has blocks that count on others to have run before them",
-    "wrong_shape": "(4096, 1), and (1, 4096) is declared",
+    "wrong_shape": "(127, 3), and (3, 127) is declared",
 }
 
 
