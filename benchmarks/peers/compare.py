@@ -57,15 +57,19 @@ def measured(name: str, folder: Path, options: argparse.Namespace) -> Iterator[R
             result.verdicts[kernel], result.seconds = verdict, time.monotonic() - began
             yield result
     except (OSError, ValueError, KeyError) as error:
-        result.missing = f"ended with {type(error).__name__}: {evaluators.last_line(own) or error}"
+        if not result.verdicts:
+            result.missing = f"ended with {type(error).__name__}: {evaluators.last_line(own) or error}"
     if not result.verdicts and not result.missing:
         result.missing = f"no verdict: {evaluators.last_line(own)}"
     yield result
 
 
 def compared(kernels: Sequence[express.Kernel], options: argparse.Namespace) -> None:
-    """All evaluators, the table written after every verdict."""
+    """All evaluators, the section with the table written after every verdict."""
     found: dict[str, Result] = {}
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    size = {"rows": express.ROWS, "cols": express.COLS, "lanes": options.lanes}
+    introduction = INTRODUCTION.format(date=today, gpu=_asked("name") or "no GPU", **size)
     with evaluators.scratch() as scratch:
         folder = Path(scratch)
         express.kernelbench(kernels, folder / "kernelbench", target=_target(), deadline_s=options.deadline)
@@ -73,7 +77,7 @@ def compared(kernels: Sequence[express.Kernel], options: argparse.Namespace) -> 
         for name in options.only:
             for result in measured(name, folder, options):
                 found[name] = result
-                options.out.write_text(table(kernels, list(found.values())), encoding="utf-8")
+                options.out.write_text(f"{introduction}\n{table(kernels, list(found.values()))}", encoding="utf-8")
             print(f"{name}: {len(found[name].verdicts)} kernels in {found[name].seconds:.1f} s", flush=True)
 
 
@@ -108,7 +112,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(EVALUATORS), type=_names, help="evaluators")
     parser.add_argument("--out", type=Path, default=Path("peers.md"))
     parser.add_argument("--logs", type=Path, help="folder that keeps what the evaluators printed, and their reports")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.relative_to(ROOT)}")
     return parser.parse_args()
 
 
@@ -135,10 +139,7 @@ def main() -> int:
         text = options.out.read_text(encoding="utf-8")
         print(text)
         if options.write:
-            today = datetime.datetime.now(datetime.UTC).date().isoformat()
-            size = {"rows": express.ROWS, "cols": express.COLS, "lanes": options.lanes}
-            section = INTRODUCTION.format(date=today, gpu=_asked("name") or "no GPU", **size) + "\n" + text
-            PAGE.write_text(spliced(PAGE.read_text(encoding="utf-8"), section), encoding="utf-8")
+            PAGE.write_text(spliced(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
     return code
 
 
