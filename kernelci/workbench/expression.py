@@ -19,6 +19,7 @@ from kernelci.workbench.draws import Sketch
 
 EAGER, COMPILE, LIBRARY = "eager", "compile", "library:"
 ENTRY = "baseline"
+_IMPORTED = ("compile_fx", "async_compile", "codecache", "lowering", "runtime.triton_heuristics")
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -88,12 +89,10 @@ def compiled(run: Callable[..., dict[str, torch.Tensor]]) -> Callable[..., dict[
 
 
 def warm() -> None:
-    """Make the imports and hashes that compiling takes, by compiling next to nothing on the CPU."""
-    for name in ("compile_fx", "async_compile", "runtime.triton_heuristics"):
+    """Make the imports and hashes that compiling takes. Nothing is compiled: that would open a context on a GPU."""
+    for name in _IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(f"torch._inductor.{name}")
-    torch.compile(lambda x: x + 1, backend="aot_eager", dynamic=False)(torch.ones(1))
-    torch._dynamo.reset()
     for module, key in (("codecache", "torch_key"), ("runtime.triton_compat", "triton_key")):
         with contextlib.suppress(ImportError, AttributeError):  # names that no documentation promises
             getattr(importlib.import_module(f"torch._inductor.{module}"), key)()
