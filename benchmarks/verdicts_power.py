@@ -82,7 +82,7 @@ def experiment(recording: Recording, slowdown: float, prs: int, seed: int, rows:
     moved[:, : rows // 10] = slowdown > 0
     control = _drawn(recording, 0.0, which, moved, CONTROL, draw)
     said, blocks, slope = judged(_drawn(recording, slowdown, which, moved, stats.LOOKS.budget, draw), control)
-    again = np.where(np.abs(said) == 1, stats.AGAIN, 0)
+    again = np.where((np.abs(said) == 1) | (said == INVALID), stats.AGAIN, 0)
     said = confirmed(said, _drawn(recording, slowdown, which, moved, stats.AGAIN, draw), control, slope)
     quiet = ~moved
     wrong = ((np.abs(said) == 1) & quiet) | ((said == FASTER) & moved)
@@ -180,11 +180,13 @@ def _shown(found: tuple[Array, Array, Array, Array], verdict: NDArray[np.int64])
 
 
 def confirmed(said: NDArray[np.int64], again: Array, control: Array, slope: Array) -> NDArray[np.int64]:
-    """What stays of these verdicts after a second contest of what is SLOWER or FASTER; as `stats.shows`."""
-    aa = steadied(control, slope)[..., EVENTS]
-    shows = _shown(stats.effects(steadied(again, slope)[..., EVENTS], aa=aa), said)
-    found: NDArray[np.int64] = np.where((np.abs(said) == 1) & ~shows, UNKNOWN, said)
-    return found
+    """What stays of these verdicts after a second contest of what is SLOWER, FASTER (as `stats.shows`) or INVALID."""
+    now, aa = steadied(again, slope), steadied(control, slope)
+    found = stats.effects(now[..., EVENTS], aa=aa[..., EVENTS])
+    _, agree = _by_wall(found[0], now[..., WALL], aa[..., WALL])
+    chance = (np.abs(said) == 1) & ~_shown(found, said) | (said == INVALID) & agree
+    kept: NDArray[np.int64] = np.where(chance, UNKNOWN, said)
+    return kept
 
 
 def q_values(p: Array) -> Array:
@@ -287,8 +289,8 @@ def text(recording: Recording, found: str, name: str) -> str:
         f"Pull requests of {ROWS} rows resampled from {len(recording.rows)} recorded rows (at least {blocks} A/A "
         f"blocks each), judged at {looks} blocks\nby both clocks and, where the recording has the SM clock, in cycles; "
         f"practical floor {FLOOR:.1%}, A/A series of {CONTROL} blocks,\na second contest of {stats.AGAIN} blocks for "
-        "what is SLOWER or FASTER. INVALID: the clocks disagree by chance. GPU seconds are windows, draws,\nchecks and "
-        f"starts of those blocks, without setting up, auditing and baselines.\n\n{found}\n{END}\n"
+        "what is SLOWER, FASTER or INVALID (the clocks disagree though nobody lies). GPU seconds are windows, draws,\n"
+        f"checks and starts of those blocks, without setting up, auditing and baselines.\n\n{found}\n{END}\n"
     )
 
 

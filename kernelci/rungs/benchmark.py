@@ -31,6 +31,7 @@ SAME_CODE = (
 )
 IDENTICAL = f"{SAME_CODE}, and so is the call, whose source is the base's too"
 OTHER_HOST = f"{SAME_CODE}; the source around it differs, so the call end to end was compared"
+BY_CHANCE = "the clocks disagreed in the first contest and not in the second: compared by the referee's clock alone"
 END_TO_END = "_end_to_end"
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
 
@@ -121,7 +122,8 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
         metrics += figures.rooflines(calibration.ceiling_ns(cost, dtype), base, time)
         for kind in _kinds(inherited):
             found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
-            metrics += [*found.metrics(kind, alone=inherited), *found.metrics_again(one.again, kind)]
+            metrics += [*found.metrics(kind, inherited, one.again), *found.metrics_again(one.again, kind)]
+            notes += [BY_CHANCE] if found.by_chance(one.again) else []
     if one.base_fault is not None:
         what = "measured once again" if _is_compared(one) else "no comparison"
         notes.append(f"{what}: base ends as {one.base_fault.reason}: {one.base_fault.message}"[:1000])
@@ -204,10 +206,13 @@ def _enough(referee: Referee, inherited: bool = False) -> duel.Enough:
 
 
 def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:
-    """Whether a row may become SLOWER or FASTER when all q-values are there: no q is smaller than its p."""
+    """Whether a row may become SLOWER or FASTER when all q-values are there (no q is smaller than its p), or INVALID
+    because its clocks disagree."""
 
     def differs(one: Measured, overhead: Overhead) -> bool:
-        duels = ((kind, _duel(one, overhead, kind)) for kind in _kinds(inherited))
+        duels = [(kind, _duel(one, overhead, kind)) for kind in _kinds(inherited)]
+        if any(found is None for _, found in duels):
+            return True
         answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]
         return bool({Answer.SLOWER, Answer.FASTER} & set(answers))
 
@@ -215,7 +220,7 @@ def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:
 
 
 def _duel(one: Measured, overhead: Overhead, kind: str = "") -> figures.Duel | None:
-    """The comparison so far; None where it can't be trusted, which more blocks don't change."""
+    """The comparison so far; None where it can't be trusted, which more blocks of the same contest don't change."""
     found = figures.Duel(one.blocks, overhead, end_to_end=bool(kind))
     try:
         found.effect()

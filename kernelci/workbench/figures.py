@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
+from msgspec.structs import replace
+
 from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Unit, number
@@ -119,6 +121,7 @@ class Duel:
         self.wall = self._effect(blocks, base, head, overhead.wall)
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         self._aa = self._steady(blocks, base, "base'", self._judge) if not end_to_end else ()
+        self._by_wall = overhead.wall, self._steady(blocks, base, "base'", overhead.wall) if told else ()
         self._ratios = self._steady(blocks, base, head, self._judge)
         raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
         self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
@@ -137,23 +140,36 @@ class Duel:
             return ratios
         return tuple(time - self._slope * one for time, one in zip(ratios, seen, strict=True))
 
-    def effect(self) -> stats.Effect:
+    def effect(self, again: Sequence[Block] = ()) -> stats.Effect:
         """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect
-        too; else the larger p. Raises Verdict("clocks-disagree")."""
+        too; else the larger p. Raises Verdict("clocks-disagree").
+
+        Where they disagree in these blocks and not in a second contest, that was chance: then the referee's clock alone
+        counts, and proves nothing.
+        """
         wall, device = self.wall, self.device
         if self._nothing:
             raise Verdict("clocks-disagree", "by a candidate's events a whole window took no longer than the events do")
         if device is None:
             return wall
-        if not wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE:
-            raise Verdict(
-                "clocks-disagree",
-                f"head against base is {wall.effect:+.2%} by the referee's clock and {device.effect:+.2%} by the "
-                "candidates' events",
-            )
+        if _apart(wall, device):
+            if not self.by_chance(again):
+                raise Verdict(
+                    "clocks-disagree",
+                    f"head against base is {wall.effect:+.2%} by the referee's clock and {device.effect:+.2%} by the "
+                    "candidates' events",
+                )
+            return replace(wall, p=1.0)
         confirmed = wall.p <= CONFIRMED and wall.effect * device.effect > 0
         p = device.p if confirmed else max(wall.p, device.p)
         return stats.Effect(device.effect, device.low, device.high, p, device.blocks)
+
+    def by_chance(self, again: Sequence[Block]) -> bool:
+        """Whether the clocks disagree in the first contest and not in the second."""
+        cost, aa = self._by_wall
+        wall, device = stats.effect(self._steady(again, *self._sides, cost), aa=aa), self.again(again)
+        first = self.device is not None and _apart(self.wall, self.device)
+        return first and wall.blocks >= stats.MIN_BLOCKS and not _apart(wall, device)
 
     def plain(self) -> stats.Effect | None:
         """The effect as the times were; None where nothing of it followed the clock."""
@@ -174,10 +190,10 @@ class Duel:
         found = stats.noise_floor(self._aa, self.wall.blocks, self._ratios)
         return found if math.isfinite(found) else 0.0
 
-    def metrics(self, kind: str = "", alone: bool = False) -> Iterator[Metric]:
+    def metrics(self, kind: str = "", alone: bool = False, again: Sequence[Block] = ()) -> Iterator[Metric]:
         """delta, noise, p, cycles and blocks; `kind` is "" or "_end_to_end", which has blocks only where it stands
-        `alone`. Verdict, q and floor come with all rows."""
-        found, noise = self.effect(), self.noise()
+        `alone`. Verdict, q and floor come with all rows. `again`: of a second contest. Raises as `effect`."""
+        found, noise = self.effect(again), self.noise()
         what = "end to end, " if kind else ""
         text = f"{what}head over base, less one"
         low, high = number(found.low), number(found.high)
@@ -203,6 +219,11 @@ class Duel:
             what = "end to end, " if kind else ""
             yield _delta(f"again{kind}", f"{what}delta, again", f"{what}head over base, less one, once more", found)
             yield Metric(f"blocks_again{kind}", found.blocks, Unit.COUNT, f"{what}blocks, again", "of that contest")
+
+
+def _apart(wall: stats.Effect, device: stats.Effect) -> bool:
+    """Whether the candidates' events show what the referee's clock rules out."""
+    return not wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE
 
 
 def _delta(tag: str, name: str, text: str, found: stats.Effect) -> Metric:

@@ -320,6 +320,25 @@ def test_what_may_become_slower_or_faster_is_measured_again(
     assert differs == benchmark._differs(referee)(one, COST)
 
 
+def _disagreeing() -> list[Block]:
+    """Each side's clocks are as near as they must be, and what they say of head against base is not."""
+    blocks = _pairs(noise=0.0)
+    for block in blocks:
+        block.windows |= {"base": _windows(NS, device=0.996), "head": _windows(NS, device=1.004)}
+    return blocks
+
+
+def test_clocks_that_disagree_are_asked_again(referee: Any) -> None:
+    assert benchmark._differs(referee)(_one(referee.reference, _disagreeing()), COST)
+
+
+def test_clocks_that_disagree_once_did_so_by_chance(referee: Any) -> None:
+    rows = [_row(referee, _disagreeing(), again=again) for again in ([], _disagreeing()[:8], _pairs(blocks=8))]
+    assert [(Outcome.INVALID, False), (Outcome.INVALID, False), (Outcome.PASSED, True)] == [
+        (row.outcome, benchmark.BY_CHANCE in row.notes) for row in rows
+    ]
+
+
 def test_ceilings() -> None:
     found = {metric.tag: (metric.value, metric.unit) for metric in benchmark._ceilings(CALIBRATION)}
     assert {

@@ -232,6 +232,32 @@ def test_events_that_show_another_effect(device: float) -> None:
     assert "clocks-disagree" == caught.value.reason
 
 
+def _disagreeing(device: float, blocks: int = 12) -> list[Block]:
+    return [_block(base=[_window()], head=[_window(device=device)], baseprime=[_window()]) for _ in range(blocks)]
+
+
+def test_clocks_that_disagree_in_one_contest_alone_do_so_by_chance() -> None:
+    duel, again = Duel(_disagreeing(1.02), COST), _disagreeing(1.0, 8)
+    found = duel.effect(again)
+    assert (True, 1.0, 0.0) == (duel.by_chance(again), found.p, pytest.approx(found.effect, abs=1e-9))
+    assert "delta" in _by_tag([*duel.metrics(again=again)])
+
+
+@pytest.mark.parametrize("again", [_disagreeing(1.02, 8), _disagreeing(1.0, 2), []])
+def test_clocks_that_disagree_again_or_were_not_asked(again: list[Block]) -> None:
+    duel = Duel(_disagreeing(1.02), COST)
+    assert not duel.by_chance(again)
+    with pytest.raises(Verdict) as caught:
+        duel.effect(again)
+    assert "clocks-disagree" == caught.value.reason
+
+
+def test_clocks_that_agree_need_no_chance() -> None:
+    duel = Duel(_disagreeing(1.0), COST)
+    assert not duel.by_chance(_disagreeing(1.0, 8))
+    assert duel.effect(_disagreeing(1.02, 8)) == duel.effect()
+
+
 def test_events_of_one_window_that_show_next_to_nothing() -> None:
     blocks = _pairs()
     first = blocks[3].windows["head"][0]
