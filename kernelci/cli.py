@@ -225,11 +225,16 @@ def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
 
     After an interrupt the score of those that were judged by then is printed, and the exit code is 130.
     """
+    import time
+
     from kernelci import score
     from kernelci import selftest as corpus
 
+    began = time.monotonic()
     names = tuple(part.strip() for part in classes.split(",") if part.strip())
-    found = corpus.run(names, tier, lambda line: click.echo(line, err=True), gpus)
+    found = corpus.run(
+        names, tier, lambda line: click.echo(f"{time.monotonic() - began:5.0f} s  {line}", err=True), gpus
+    )
     click.echo(score.as_json(found) if as_json else score.table(found))
     return found.exit_code
 

@@ -320,7 +320,7 @@ def test_an_interrupt_leaves_the_score_of_those_that_were_judged(number: signal.
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("does_not_parse: precheck FAILED syntax")
+        assert " s  does_not_parse: precheck FAILED syntax" in process.stderr.readline()
         process.send_signal(number)
         lines = process.stdout.read().splitlines()
         assert (130, "") == (process.wait(), process.stderr.read())
