@@ -1,7 +1,5 @@
 """Where seconds went: what counts to which part, and how it reads."""
 
-import time
-
 import pytest
 
 from kernelci.workbench.spent import Spent
@@ -24,8 +22,8 @@ def test_more_parts_than_there_was_time_leave_nothing_else() -> None:
 def test_seconds_of_a_block_add_up() -> None:
     spent = Spent(drawing=100.0)
     with spent.during("drawing"):
-        time.sleep(0.01)
-    assert spent.drawing >= 100.01
+        pass
+    assert (True, 0.0) == (spent.drawing > 100.0, spent.checking)
 
 
 def test_seconds_count_where_a_block_raises() -> None:
