@@ -26,7 +26,7 @@ CONFIGURATION = ("kernelci.toml", "pyproject.toml")
 LABEL = ".kernelci-base.json"
 NAMES = 8  # of kernels or files in a note
 # Options that say where things lie and how many run at once: no outcome depends on them.
-HARMLESS = frozenset({"out", "cache", "jobs", "lanes", "gpus", "context", "ssh", "on_command"})
+HARMLESS = frozenset({"out", "cache", "jobs", "lanes", "gpus", "baselines", "context", "ssh", "on_command"})
 
 
 class Base(Struct, frozen=True):
