@@ -17,6 +17,7 @@ from kernelci.errors import Verdict
 AGREE = 0.005  # how far the two clocks may lie apart where the wall clock's own interval is narrower
 SPREADS = 6.0  # standard deviations of a single window's overhead that a short window may lie off
 LEAST_PROBED = 3  # windows, or sizes of windows, of a probe
+BOOST = 0.3  # of a call's time: the highest clock over the lowest that a power limit leaves, as a share
 INTERCEPT_SHARE = 0.01  # of the longest window
 
 
@@ -122,7 +123,8 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:
     """Windows of all sizes lie on one line whose intercept is the calibrated overhead.
 
-    Raises Verdict("short-windows"): the short ones take longer, or less, than their calls explain.
+    A short window may be faster by what the clocks still allow before the power limit (on an H200 13 calls of a matmul
+    ran 12 % faster than 56). Raises Verdict("short-windows"): it takes longer, or less, than that explains.
     """
     if not full or not short:
         return
@@ -132,7 +134,8 @@ def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) 
     room = SPREADS * cost.spread + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
     for window in short:
         expected = cost.ns + each[0] * window.calls
-        if abs(window.wall_ns - expected) > room + 3 * spread * window.calls:
+        late, most = window.wall_ns - expected, room + 3 * spread * window.calls
+        if late > most or -late > most + BOOST * each[0] * window.calls:
             raise Verdict(
                 "short-windows",
                 f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "

@@ -104,8 +104,40 @@ def test_one_kernel_is_compared_in_cycles(referee: Any, cycles: float, told: boo
     referee.profile = lambda case: Profile((Launch("k", METRICS | {"sm__cycles_elapsed.max": cycles}),), b"report")
     notes = [note for note in rung.profile(referee).rows[0].notes if "off the benchmark's" in note]
     assert (
-        ["the profile's SM cycles are 20 % off the benchmark's: compare shares, not times"] if told else []
+        ["the profile's time is -44.4 % and its SM cycles 20 % off the benchmark's: compare shares, not times"]
+        if told
+        else []
     ) == notes
+
+
+def test_one_kernel_is_compared_in_time_too(referee: Any) -> None:
+    """NVML showed the highest clock throughout, the tool a lower one: cycles are off, times are not."""
+    (row,) = (row for row in referee.climbed["benchmark"].rows if row.case == "8x8-fp32")
+    clocked = replace(row, metrics=(*row.metrics, Metric("sm_cycles", 1.2e5, Unit.COUNT, "SM cycles")))
+    referee.climbed = {"benchmark": RungResult("benchmark", Outcome.PASSED, rows=(clocked,))}
+    referee.config = replace(referee.config, profile="all")
+    referee.profile = lambda case: Profile((Launch("k", METRICS | {"sm__cycles_elapsed.max": 1e5}),), b"report")
+    assert [] == [note for note in rung.profile(referee).rows[0].notes if "off the benchmark's" in note]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Loads are spread. This costs time.", "Loads are spread"),
+        (
+            "It issues an instruction every 1.8 cycles. This may be less than possible.",
+            "It issues an instruction every 1.8 cycles",
+        ),
+        ("x" * 300, "x" * 239 + "…"),
+    ],
+)
+def test_advice_is_cut_to_its_first_sentence(text: str, expected: str) -> None:
+    assert [expected] == rung.advice([Launch("k", {}, advice=(Advice("a rule", "OPT", text),))])
+
+
+def test_advice_on_other_memory_is_left_out() -> None:
+    text = "Out of the 268 bytes sent to the L2 Compression unit only 0.00% were successfully compressed."
+    assert [] == rung.advice([Launch("k", {}, advice=(Advice("a rule", "OPT", text, 0.3),))])
 
 
 def _refuse(reason: str) -> Any:
