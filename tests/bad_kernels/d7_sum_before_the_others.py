@@ -8,6 +8,7 @@
 # [tool.kernelci.expect]
 # rung = "correctness"
 # outcome = "FAILED"
+# luck = true
 # class = "D7"
 # title = "divides before the other blocks have added their parts"
 # gpu = true

@@ -8,7 +8,6 @@
 # [tool.kernelci.expect]
 # rung = "correctness"
 # outcome = "FAILED"
-# reason = "wrong"
 # class = "F5"
 # title = "writes without end to its log"
 # ///
