@@ -257,10 +257,7 @@ def started(session: Session) -> None:
 
 
 def at_once(what: Callable[[Some], None], those: Sequence[Some]) -> None:
-    """The same with all of them at the same time; raises what it raises, when all are through.
-
-    No zygote may be started in there: a sandbox ends with the thread that started it.
-    """
+    """The same with all of them at the same time; raises what it raises, when all are through."""
     with ThreadPoolExecutor(STARTS, thread_name_prefix="contest") as threads:
         list(threads.map(what, those))
 
