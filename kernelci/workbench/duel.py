@@ -322,9 +322,9 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
 
 def _slower(one: Measured, cost: Overhead) -> float:
     """By how much base is slower beside head than in its slowest block alone, if by more than chance; else 0."""
-    beside, alone = per_call(one.blocks, "base", cost.wall), per_call(one.alone, "base", cost.wall)
-    share = statistics.median(beside) / max(alone) - 1 if beside and max(alone, default=0.0) > 0 else 0.0
-    return share if share > disturbed(beside) else 0.0
+    near_head, alone = per_call(one.blocks, "base", cost.wall), per_call(one.alone, "base", cost.wall)
+    share = statistics.median(near_head) / max(alone) - 1 if near_head and max(alone, default=0.0) > 0 else 0.0
+    return share if share > disturbed(near_head) else 0.0
 
 
 def disturbed(times: Sequence[float]) -> float:

@@ -1,7 +1,6 @@
 """What a case's blocks come to: the figures of a benchmark row, and the reason where they can't be trusted."""
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
@@ -121,7 +120,8 @@ class Duel:
         self.wall = self._effect(blocks, base, head, overhead.wall)
         self.device = self._effect(blocks, base, head, overhead.device) if told else None
         self._aa = self._steady(blocks, base, "base'", self._judge) if not end_to_end else ()
-        self._by_wall = overhead.wall, self._steady(blocks, base, "base'", overhead.wall) if told else ()
+        self._wall_cost = overhead.wall
+        self._wall_aa = self._steady(blocks, base, "base'", overhead.wall) if told else ()
         self._ratios = self._steady(blocks, base, head, self._judge)
         raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
         self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
@@ -166,10 +166,10 @@ class Duel:
 
     def by_chance(self, again: Sequence[Block]) -> bool:
         """Whether the clocks disagree in the first contest and not in the second."""
-        cost, aa = self._by_wall
-        wall, device = stats.effect(self._steady(again, *self._sides, cost), aa=aa), self.again(again)
-        first = self.device is not None and _apart(self.wall, self.device)
-        return first and wall.blocks >= stats.MIN_BLOCKS and not _apart(wall, device)
+        if self.device is None or not _apart(self.wall, self.device):
+            return False
+        wall = stats.effect(self._steady(again, *self._sides, self._wall_cost), aa=self._wall_aa)
+        return wall.blocks >= stats.MIN_BLOCKS and not _apart(wall, self.again(again))
 
     def plain(self) -> stats.Effect | None:
         """The effect as the times were; None where nothing of it followed the clock."""
@@ -244,7 +244,7 @@ def clocks(blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window
     where less than half were seen."""
     pairs = [(one.sm_clock_hz, other.sm_clock_hz) for one, other in fastest(blocks, base, head, cost)]
     known = [math.log(after / before) for before, after in pairs if min(before, after) > 0]
-    usual = statistics.median(known) if known and 2 * len(known) >= len(pairs) else math.nan
+    usual = median(known) if known and 2 * len(known) >= len(pairs) else math.nan
     return tuple(
         math.log(after / before) if min(before, after) > 0 and not math.isnan(usual) else usual
         for before, after in pairs
