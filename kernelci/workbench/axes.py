@@ -38,7 +38,7 @@ def split(happenings: Sequence[Happening]) -> list[One]:
     for each in happenings:
         if each.kind not in HOST:
             launched[each.correlation].append(each)
-    lone = [work for number in launched.keys() - _launches(happenings).keys() for work in launched[number]]
+    lone = [work for number in launched.keys() - launches(happenings).keys() for work in launched[number]]
     found = []
     for entry, wait in zip(entries, waits, strict=False):
         until = max(wait.end_ns, entry.end_ns)
@@ -55,7 +55,7 @@ def shift_ns(one: One) -> int:
     """By how much the call's works must move at least: none begins before its launch, nor ends after the wait."""
     if not one.works:
         return 0
-    begins = _launches(one.functions)
+    begins = launches(one.functions)
     firsts: dict[int, int] = {}
     for work in one.works:
         firsts.setdefault(work.correlation, work.start_ns)
@@ -75,7 +75,7 @@ def _moved(work: Happening, shift: int) -> Happening:
     return replace(work, start_ns=start, end_ns=start + work.end_ns - work.start_ns)
 
 
-def _launches(happenings: Sequence[Happening]) -> dict[int, int]:
+def launches(happenings: Sequence[Happening]) -> dict[int, int]:
     """When the API call of each number began; of several the first."""
     begins: dict[int, int] = {}
     for each in happenings:

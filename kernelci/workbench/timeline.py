@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kernelci.model import Metric, Unit
 from kernelci.units import duration
-from kernelci.workbench.axes import One, shift_ns, split, together
+from kernelci.workbench.axes import One, launches, shift_ns, split, together
 from kernelci.workbench.happening import HOST, Happening
 from kernelci.workbench.libraries import readable
 from kernelci.workbench.protocol import Followed
@@ -105,8 +105,8 @@ def covered(spans: Sequence[Happening]) -> int:
 
 
 def _delays(one: One) -> Iterator[int]:
-    """From API calls to the works that they started; of several with one number the first."""
-    begins = {each.correlation: each.start_ns for each in reversed(one.functions) if each.correlation}
+    """From API calls to the works that they started."""
+    begins = launches(one.functions)
     works = (work for work in one.works if work.correlation in begins)
     return (max(0, work.start_ns - begins[work.correlation]) for work in works)
 
