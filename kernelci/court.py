@@ -98,9 +98,10 @@ class Start(Struct, frozen=True):
 _STARTING = threading.Lock()
 
 
-def zygote_for(court: Court, kind: str, backend: str, side: str = "head") -> Zygote:
+def zygote_for(court: Court, backend: str, side: str = "head") -> Zygote:
     """The zygote that runs one side's kernels of a backend, started when first asked for."""
     device = court.device
+    kind = "cuda" if device.is_gpu else "interpret"
     key = f"{side} {kind} {backend} {device.torch_name}"
     nodes = sandbox.gpu_nodes(device.node) if kind == "cuda" else []
     with _STARTING:
@@ -114,7 +115,7 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None, host
     """A session with a fresh candidate, on an arena that others use too or on its own; `host`: what forks it, by
     default its zygote. Raises Verdict."""
     config, device = court.config, court.device
-    zygote = zygote_for(court, "cuda" if device.is_gpu else "interpret", what.backend, side)
+    zygote = zygote_for(court, what.backend, side)
     missing = zygote.wait_ready()
     if what.backend in missing:
         raise Verdict("missing-dependency", f"{what.backend} can't be imported: {missing[what.backend]}")
@@ -133,11 +134,15 @@ def load_limit_s(config: Config, backend: str) -> float:
 
 def start_baseline(court: Court, arena: Arena, reference: Reference, name: str) -> Session:
     """A session of a baseline, which sees the reference: in a sandbox that no kernel ever enters. Raises Verdict."""
-    own = Start(baselines.source_of(reference, name), expression.ENTRY, "triton")
+    own = _baseline(reference, name)
     if name != expression.COMPILE or court.ahead is None:
         return start(court, BASELINE, own, arena)
     own = replace(own, caches=court.ahead.cache(f"{reference.name} {court.device.name}"))
     return start(court, BASELINE, own, arena, court.waiting.get(f"{reference.name} {court.device.torch_name}"))
+
+
+def _baseline(reference: Reference, name: str) -> Start:
+    return Start(baselines.source_of(reference, name), expression.ENTRY, "triton")
 
 
 def compile_ahead(court: Court, reference: Reference, cases: Sequence[Case]) -> None:
@@ -147,10 +152,8 @@ def compile_ahead(court: Court, reference: Reference, cases: Sequence[Case]) -> 
     name = f"{reference.name} {device.torch_name}"
     if court.ahead is None or not cases or name in court.waiting:
         return
-    waiting = court.waiting[name] = Waiting(
-        zygote_for(court, "cuda" if device.is_gpu else "interpret", "triton", BASELINE)
-    )
-    own = Start(baselines.source_of(reference, expression.COMPILE), expression.ENTRY, "triton")
+    own = _baseline(reference, expression.COMPILE)
+    waiting = court.waiting[name] = Waiting(zygote_for(court, own.backend, BASELINE))
 
     def make() -> bytes:
         device.enter()

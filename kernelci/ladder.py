@@ -251,7 +251,7 @@ def warm(kernels: Iterable[Kernel], court: Court, side: str = "head") -> None:
     for kernel in kernels:
         card = kernel.card
         if card is not None and serves(card.backend, court.device):
-            zygote_for(court, "cuda" if court.device.is_gpu else "interpret", card.backend, side)
+            zygote_for(court, card.backend, side)
 
 
 def _targets(kernel: Kernel, config: Config, asked: Iterable[str]) -> tuple[str, ...]:
