@@ -22,7 +22,6 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -174,17 +173,11 @@ class Recorder:
 def prepare(pairs: Sequence[tuple[Session, Session]], course: Course, config: int | None) -> None:
     """Get all processes of a row ready at once. Raises Verdict."""
     course.bank.deal()
-    with ThreadPoolExecutor(2 * len(pairs)) as threads:
-        asked = [
-            threads.submit(_prepare, session, course, config, names)
-            for pair in pairs
-            for session, names in zip(pair, (VARIANTS[:1], VARIANTS), strict=True)
-        ]
-    for one in asked:
-        one.result()
+    sides = [one for base, head in pairs for one in ((base, VARIANTS[:1]), (head, VARIANTS))]
+    at_once(lambda side: _prepare(*side, course, config), sides)
 
 
-def _prepare(session: Session, course: Course, config: int | None, names: Sequence[str]) -> None:
+def _prepare(session: Session, names: Sequence[str], course: Course, config: int | None) -> None:
     layout = course.bank.layout
     for number, name in enumerate(names):
         slots = with_more(course.calls["full"], float(name))
