@@ -17,6 +17,7 @@ from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Findings, Rung
 from kernelci.workbench.device import serves, why_no_gpu
+from kernelci.workbench.spent import Spent
 
 Progress = Callable[[Kernel, RungResult], None]
 Rungs = tuple[tuple[Rung, bool], ...]
@@ -130,10 +131,13 @@ def _skipped(rung: Rung, finding: Finding) -> RungResult:
 
 
 def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
+    referee.spent = Spent()
     try:
         found = rung.run(referee)
         if rung.name in EXECUTING and not found.rows:
             raise Verdict("no-case", referee.why_no_case())
+        if rung.name in EXECUTING and referee.device.is_gpu:  # the interpreter's seconds tell nothing of a kernel
+            found.notes.append(referee.spent.text(time.monotonic() - began, "calls"))
         return _judged(rung, found, began)
     except Verdict as verdict:
         finding = referee.finding(verdict, rung=rung.name)

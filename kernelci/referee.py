@@ -30,6 +30,7 @@ from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import NEAR, VARIED, Drawn, plan, planned, split
 from kernelci.workbench.protocol import Followed, Source, TensorPlace
 from kernelci.workbench.session import Session
+from kernelci.workbench.spent import Spent
 from kernelci.workbench.trial import Trial, is_refusal, plainly, repeats, run_all, run_drawn
 
 # Cases of sizes that no file names, per run.
@@ -55,6 +56,8 @@ class KernelReferee:
         self.tier = court.tier
         self.targets = targets
         self.court = court
+        self.spent = Spent()
+        """Where the seconds of the rung go that is being climbed."""
         self._session: Session | None = None
         self._disturbed: dict[str, Session] = {}
         self._plan: dict[str, tuple[str, ...]] = {}
@@ -226,12 +229,22 @@ class KernelReferee:
         again = {(name, split(draw)[0]) for name, draw in untried if split(draw)[1] in NEAR} & new.keys()
         keys = {f"{name} under {draw}": (name, draw) for name, draw in new if (name, draw) in untried | again}
         try:
-            found = run_all(self._running(), {name: new[key] for name, key in keys.items()}, self.seed) if keys else {}
+            found = self._tried({name: new[key] for name, key in keys.items()}) if keys else {}
         except Verdict as verdict:
             found = dict.fromkeys(keys, verdict)
         self._trials |= {keys[name]: trial for name, trial in found.items()}
         faults = ((draw, self._trials.get((planned(case), draw))) for case, draw in calls)
         return next((draw for draw, one in faults if isinstance(one, Verdict) and not is_refusal(draw, one)), "")
+
+    def _tried(self, drawn: dict[str, Drawn]) -> dict[str, Trial | Verdict]:
+        session = self._running()
+        before = session.starting_s
+        try:
+            with self.spent.during("calls"):
+                return run_all(session, drawn, self.seed)
+        finally:
+            self.spent.add("starting", session.starting_s - before)
+            self.spent.add("calls", before - session.starting_s)
 
     @property
     def configs(self) -> int:
@@ -269,7 +282,8 @@ class KernelReferee:
     def drawn(self, case: Case, draw: str) -> Drawn:
         """Inputs, declared outputs and the truth of a case and draw. Raises Verdict("reference")."""
         try:
-            return self.court.truths.get(self.reference, self._as_run(case), draw)
+            with self.spent.during("drawing"):
+                return self.court.truths.get(self.reference, self._as_run(case), draw)
         except ReferenceFailed as error:
             raise Verdict("reference", str(error)) from error
 

@@ -98,6 +98,7 @@ class Session:
         self.limits = limits
         self._candidate: Candidate | None = None
         self._started = 0
+        self.starting_s = 0.0  # of all of its candidates: forks and imports
         self._shared = arena is not None
         self.arena = arena or Arena(device, ARENA_BYTES)
         self.parameters: tuple[str, ...] = ()
@@ -213,16 +214,24 @@ class Session:
 
     def _running(self) -> Candidate:
         if self._candidate is None:
-            self._health.require_well()
-            self._started += 1
-            self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
-            arena = (self.arena.size, self.arena.handle)
-            load = Load(*self._load, *arena, self._caches, self._separate, self._audit, self._trace)
-            answer = self._ask(self._candidate, load, self.limits.load_s)
-            if not isinstance(answer, Loaded):
-                self._drop()
-                raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
-            self.parameters = answer.parameters
+            began = time.monotonic()
+            try:
+                self._candidate = self._fresh()
+            finally:
+                self.starting_s += time.monotonic() - began
+        return self._candidate
+
+    def _fresh(self) -> Candidate:
+        self._health.require_well()
+        self._started += 1
+        self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
+        arena = (self.arena.size, self.arena.handle)
+        load = Load(*self._load, *arena, self._caches, self._separate, self._audit, self._trace)
+        answer = self._ask(self._candidate, load, self.limits.load_s)
+        if not isinstance(answer, Loaded):
+            self._drop()
+            raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
+        self.parameters = answer.parameters
         return self._candidate
 
     def _ask(self, candidate: Candidate, message: Message, timeout_s: float) -> Any:

@@ -1,4 +1,4 @@
-"""Where the seconds of a kernel's benchmark went."""
+"""Where a rung's seconds went: those of the benchmark, and of rungs that call a kernel on many draws."""
 
 import contextlib
 import time
@@ -13,6 +13,7 @@ Part = Literal[
     "starting",
     "readying",
     "drawing",
+    "calls",
     "windows",
     "checking",
     "probing",
@@ -42,6 +43,8 @@ class Spent(Struct):
     readying: float = 0.0
     """First calls and graphs, in all processes of a contest at once."""
     drawing: float = 0.0
+    """And, where calls are checked one by one, the oracle."""
+    calls: float = 0.0
     windows: float = 0.0
     checking: float = 0.0
     probing: float = 0.0
@@ -64,13 +67,13 @@ class Spent(Struct):
         """Count so many more seconds to this part."""
         setattr(self, part, getattr(self, part) + seconds)
 
-    def text(self, whole: float) -> str:
-        """For the report: every part that took time, the share of the windows in the whole, and what no part names."""
+    def text(self, whole: float, main: Part = "windows") -> str:
+        """For the report: every part that took time, the share of the main one in the whole, and what no part names."""
         took = {part: float(getattr(self, part)) for part in self.__struct_fields__}
-        share = f" ({self.windows / whole:.0%})" if whole else ""
+        share = f" ({took[main] / whole:.0%})" if whole else ""
         parts = [
-            f"{_SAID.get(part, part)} {seconds:.1f}{share if part == 'windows' else ''}"
+            f"{_SAID.get(part, part)} {seconds:.1f}{share if part == main else ''}"
             for part, seconds in took.items()
-            if round(seconds, 1) or part == "windows"
+            if round(seconds, 1) or part == main
         ]
         return f"seconds: {', '.join(parts)}, else {max(whole - sum(took.values()), 0.0):.1f}; in all {whole:.1f}"

@@ -115,6 +115,15 @@ def test_own_rung_that_raises(root: Path, body: str, outcome: str, reason: str) 
     assert (outcome, reason) == (_rung(report, "own").outcome, _reason(report, "own"))
 
 
+def test_a_rung_knows_where_its_seconds_went(root: Path) -> None:
+    body = (
+        "referee.trial(referee.cases()[0], 'normal:0')\n    spent = referee.spent\n"
+        "    return Findings(notes=[' '.join(str(part > 0) for part in (spent.drawing, spent.starting, spent.calls))])"
+    )
+    _file(root / "rungs" / "own.py", OWN.format(body=body))
+    assert ("True True True",) == _rung(_climb(root, "own"), "own").notes
+
+
 def test_own_rung_that_can_not_be_imported(root: Path) -> None:
     _file(root / "rungs" / "own.py", "1 / 0")
     with pytest.raises(ConfigError, match="ZeroDivisionError"):

@@ -15,6 +15,11 @@ def test_windows_are_told_of_always() -> None:
     assert "seconds: windows 0.0, else 0.0; in all 0.0" == Spent().text(0.0)
 
 
+def test_the_main_part_may_be_another() -> None:
+    expected = "seconds: starting processes 1.0, drawing 0.5, calls 2.0 (50%), else 0.5; in all 4.0"
+    assert expected == Spent(starting=1.0, drawing=0.5, calls=2.0).text(4.0, "calls")
+
+
 def test_more_parts_than_there_was_time_leave_nothing_else() -> None:
     assert "seconds: drawing 1.1, windows 0.0 (0%), else 0.0; in all 1.0" == Spent(drawing=1.1).text(1.0)
 
