@@ -1,24 +1,20 @@
-"""The benchmark rung: rows from what was measured, whether there are enough blocks, and a whole run on the CPU."""
+"""The benchmark rung: rows from what was measured, and whether there are enough blocks."""
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from kernelci import basing, catalog, comparison, config, ladder, stats
+from kernelci import comparison
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.model import Finding, Row, Unit
 from kernelci.model import Verdict as Answer
 from kernelci.reasons import Outcome
-from kernelci.referee import KernelReferee
-from kernelci.reference import Case, Reference, load
-from kernelci.rungs import Findings, benchmark
-from kernelci.workbench import baselines, duel, timing
+from kernelci.reference import Case, Reference
+from kernelci.rungs import benchmark
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Course
@@ -28,41 +24,6 @@ from kernelci.workbench.ledger import Account
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
 CALIBRATION = Calibration(4e12, COST, {"bfloat16": 8e14, "float32": 4e14}, 5e12, {"float32": 1e15}, 2**12)
 CALLS, NS = 1000, 20_000.0
-REFERENCE = """
-from kernelci.reference import bench, check, like
-def cases():
-    yield check(rows=2, cols=5, dtype="float32")
-    yield bench("a few", rows=3, cols=17, dtype="float32")
-    yield bench("more", rows=5, cols=17, dtype="float32")
-def inputs(case, draw):
-    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
-def outputs(case):
-    return {"y": like("x")}
-def reference(x):
-    return x + 1
-def cost(case):
-    return case.rows * case.cols
-"""
-KERNEL = """# /// script
-# dependencies = []
-# [tool.kernelci]
-# reference = "add"
-# backend = "triton"
-# entry = "f"
-# targets = ["sm_80"]
-# ///
-import torch
-def f(x, y):
-    torch.add(x, 1, out=y)
-"""
-
-
-@pytest.fixture
-def reference(tmp_path: Path) -> Reference:
-    """Adds one."""
-    path = tmp_path / "add.py"
-    path.write_text(REFERENCE, encoding="utf-8")
-    return load(path)
 
 
 @pytest.fixture
@@ -348,75 +309,6 @@ def test_ceilings() -> None:
         "overhead": (30_000.0, Unit.NANOSECONDS),
         "empty": (1_000.0, Unit.NANOSECONDS),
     } == found
-
-
-class OnTheCpu(KernelReferee):
-    """A referee that times bench cases without a GPU."""
-
-    def cases(self) -> tuple[Case, ...]:
-        return self.reference.cases()
-
-
-def _project(root: Path, kernel: str) -> catalog.Catalog:
-    for place, text in (("references/add.py", REFERENCE), ("kernels/add/plain.py", kernel)):
-        (root / place).parent.mkdir(parents=True)
-        (root / place).write_text(text, encoding="utf-8")
-    return catalog.scan(root, config.load(root, {}, {}))
-
-
-def _run(folder: Path, head: str, base: str | None = None) -> Findings:
-    """The whole rung on the CPU."""
-    options = config.load(folder, {}, {"cache": str(folder / "cache")})
-    found = _project(folder / "head", head)
-    other = None if base is None else basing.Base("main", _project(folder / "base", base), options)
-    plan = ladder.Plan(found.kernels, folder / "out", base=other)
-    with ladder.opened(found, options, plan) as court:
-        court.calibration = replace(CALIBRATION, overhead=Overhead(1e5, 0.9e5, 1.1e5, 1e5, spread=1e9))
-        referee = OnTheCpu(found.kernels[0], court, ())
-        if referee.base is not None:
-            referee.base = OnTheCpu(referee.base.kernel, court, (), "base")
-        try:
-            return benchmark.benchmark(referee)
-        finally:
-            referee.forget()
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One block, windows of ten calls, and no compiled baseline. A busy machine is no disturbance, and not noisy."""
-    monkeypatch.setattr(timing, "WINDOW_NS", 1e6)
-    monkeypatch.setattr(stats, "LOOKS", stats.Looks(at=(1,), deciding=1))
-    monkeypatch.setattr(duel, "BLOCKS_ALONE", 1)
-    for name in ("DISTURBED", "LEAST_DISTURBED"):
-        monkeypatch.setattr(duel, name, float("inf"))
-    monkeypatch.setattr("kernelci.workbench.contest.QUIET_NS", float("inf"))
-    monkeypatch.setattr("kernelci.workbench.duel.beside", lambda probed, cost: cost)
-    monkeypatch.setattr(baselines, "names", lambda reference: ("eager",))
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_whole_run(tmp_path: Path) -> None:
-    found = _run(tmp_path, KERNEL)
-    said = [any(start in note for note in found.notes) for start in ("no ledger", "seconds: ")]
-    rows = [(row.case, "time_eager" in _tags(row)) for row in found.rows]
-    assert ([("3x17-fp32", True), ("5x17-fp32", True)], [True, True]) == (rows, said)
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_whole_run_against_a_base(tmp_path: Path) -> None:
-    found = _run(tmp_path, KERNEL, KERNEL.replace("x, 1,", "1, x,"))
-    assert [{"time", "delta", "p", "blocks", "time_base"}] * 2 == [
-        {"time", "delta", "p", "blocks", "time_base"} & _tags(row) for row in found.rows
-    ]
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_whole_run_of_a_kernel_that_is_wrong_when_timed(tmp_path: Path) -> None:
-    text = KERNEL.replace("x, 1,", "x, 1 if x.shape[0] == 3 else 2,")
-    right, wrong = _run(tmp_path, text, KERNEL).rows
-    assert (Outcome.PASSED, Outcome.FAILED, "wrong-while-timed") == (
-        right.outcome, wrong.outcome, wrong.finding.reason if wrong.finding else ""
-    )  # fmt: skip
 
 
 def test_no_bench_cases(referee: Any, reference: Reference) -> None:
