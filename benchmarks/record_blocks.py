@@ -173,7 +173,8 @@ class Recorder:
 def prepare(pairs: Sequence[tuple[Session, Session]], course: Course, config: int | None) -> None:
     """Get all processes of a row ready at once. Raises Verdict."""
     course.bank.deal()
-    sides = [one for base, head in pairs for one in ((base, VARIANTS[:1]), (head, VARIANTS))]
+    sides: list[tuple[Session, Sequence[str]]] = [(base, VARIANTS[:1]) for base, _ in pairs]
+    sides += [(head, VARIANTS) for _, head in pairs]
     at_once(lambda side: _prepare(*side, course, config), sides)
 
 
