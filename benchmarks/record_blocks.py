@@ -104,8 +104,8 @@ class Recorder:
     def scout(self) -> None:
         """Tune, and see about how long calls take; a case that fails is left out. Raises Verdict."""
         arena, _ = timing.arena_for(self._device, self.referee.reference, self.cases, self.calibration)
-        with contextlib.closing(arena):
-            found = timing.scout(self.referee.open, arena, self.referee.reference, self.cases, self.calibration)
+        with contextlib.closing(arena), contextlib.closing(self.referee.open(arena)) as session:
+            found = timing.scouted(session, arena, self.referee.reference, self.cases, self.calibration)
         for case, one in zip(self.cases, found, strict=True):
             if isinstance(one, Verdict):
                 print(f"{self.referee.kernel.name} {case.id} left out: {one.reason}: {one.message}")

@@ -13,7 +13,7 @@ from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Window
-from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Opener, Spent
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Spent
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.series import usual_mode
@@ -93,21 +93,10 @@ class Scouted(Struct, frozen=True):
     """That choice in words: a claim."""
 
 
-def scout(
-    opened: Opener, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration
-) -> "list[Scouted | Verdict]":
-    """A process that tunes, and shows about how long a call takes; it ends with this. One answer per case."""
-    session = opened(arena)
-    try:
-        return scouted(session, arena, reference, cases, calibration)
-    finally:
-        session.close()
-
-
 def scouted(
     session: Session, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration
 ) -> "list[Scouted | Verdict]":
-    """`scout` by a process that lives on."""
+    """By a process that tunes: about how long a call takes. One answer per case."""
     return [_scouted(Contestant("scout", session), arena, reference, case, calibration) for case in cases]
 
 
