@@ -20,12 +20,13 @@ from kernelci.workbench.activity import MAX_RECORDS
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, PROBE_FILL_BYTES
 from kernelci.workbench.clock import Overhead, Window
-from kernelci.workbench.contest import Contestant, Course, Opener, Spent
+from kernelci.workbench.contest import Contestant, Course, Opener
 from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Account, Share, judge
 from kernelci.workbench.protocol import Ledger, Series, Source
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import stopwatch
+from kernelci.workbench.spent import Spent
 
 ATTEMPTS = 3  # a host that was busy for a moment must not make a measurement doubtful
 # What CUPTI adds to a launch's own record, and where calls are short, to the window and to the record: that varies.

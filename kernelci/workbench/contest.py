@@ -25,7 +25,7 @@ from kernelci.workbench.protocol import Series
 from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
-from kernelci.workbench.spent import Spent as Spent
+from kernelci.workbench.spent import Spent
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
 Opener = Callable[[Arena], Session]

@@ -22,9 +22,10 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, beside
-from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Spent, Watch, drop, per_call
+from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Watch, drop, per_call
 from kernelci.workbench.ledger import Account
 from kernelci.workbench.session import Session
+from kernelci.workbench.spent import Spent
 
 BLOCKS_ALONE = 3
 ALONE_FIRST = 1  # blocks of base before head comes

@@ -13,11 +13,12 @@ from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Window
-from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind, Spent
+from kernelci.workbench.contest import EACH_CALLS, Contestant, Course, Kind
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
+from kernelci.workbench.spent import Spent
 
 WINDOW_NS = 20e6
 MAX_CALLS = 4096  # a graph of so many calls takes about a tenth of a second to capture

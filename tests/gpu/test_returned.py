@@ -12,7 +12,8 @@ from kernelci.reference import Case
 from kernelci.workbench import sandbox, timing
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead
-from kernelci.workbench.contest import Contestant, Course, Kind, Spent
+from kernelci.workbench.contest import Contestant, Course, Kind
+from kernelci.workbench.spent import Spent
 
 pytestmark = pytest.mark.gpu
 

@@ -11,15 +11,8 @@ from kernelci.workbench import nvml, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE_SIZES, Probe
 from kernelci.workbench.clock import Window
-from kernelci.workbench.contest import (
-    Block,
-    Contest,
-    Contestant,
-    Course,
-    Opener,
-    Spares,
-    Spent,
-)
+from kernelci.workbench.contest import Block, Contest, Contestant, Course, Opener, Spares
+from kernelci.workbench.spent import Spent
 
 MakeOpener = Callable[..., Opener]
 Fight = Callable[..., Contest]
