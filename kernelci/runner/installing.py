@@ -11,6 +11,7 @@ from pathlib import Path
 from kernelci.config import RunnerOptions
 from kernelci.errors import ConfigError, RunnerBroken
 from kernelci.runner.workplace import RUN, remove
+from kernelci.unpacking import unpack
 
 SOURCE = (
     "https://github.com/actions/runner/releases/download/v{version}/actions-runner-linux-{machine}-{version}.tar.gz"
@@ -87,7 +88,7 @@ def _unpacked(packed: Path, to: Path) -> Path:
     """The archive's files, root's and not writable by others. Raises RunnerBroken."""
     try:
         with tarfile.open(packed) as archive:
-            archive.extractall(to, filter="data")
+            unpack(archive, to)
     except (OSError, tarfile.TarError) as error:
         raise RunnerBroken(f"the archive can't be unpacked: {error}") from error
     if not (to / RUN).is_file():

@@ -5,6 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
+from kernelci import unpacking
 from kernelci.workbench.process import CACHE
 from kernelci.workbench.protocol import Source
 
@@ -46,4 +47,4 @@ def _as_it_travels(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def unpack(cache: bytes) -> None:
     """Put a cache where the DSL looks for it."""
     with tarfile.open(fileobj=io.BytesIO(cache), mode="r:gz") as archive:
-        archive.extractall(private() / CACHE, filter="data")
+        unpacking.unpack(archive, private() / CACHE)

@@ -150,8 +150,9 @@ def test_nothing_else_is_writable(session: MakeSession, path: str) -> None:
     _refused(session, f"open({places.get(path, path)!r}, 'w').write('x')", error)
 
 
-@pytest.mark.parametrize("place", ["'/tmp/x'", "os.environ['HOME'] + '/x'", "'/dev/shm/x'"])
+@pytest.mark.parametrize("place", ["'/tmp/{}'", "os.environ['HOME'] + '/{}'", "'/dev/shm/{}'"])
 def test_what_one_candidate_leaves_the_next_does_not_find(session: MakeSession, place: str) -> None:
+    place = place.format(uuid.uuid4().hex)
     leave, find = f"open({place}, 'w').write('x')", f"os.path.exists({place}) or 1/0"
     body = f"with contextlib.suppress(PermissionError):\n        {leave} if fault else {find}"
     text = f"import os, contextlib\ndef f(fault):\n    {body}\n"
