@@ -14,6 +14,7 @@ from kernelci.reasons import REASONS, Outcome
 
 _SEVERITY = (Outcome.BROKEN, Outcome.FAILED, Outcome.INVALID)
 _COMMAND = re.compile(r"kernelci [A-Za-z0-9_./:=,+ -]{1,2000}")
+UNFINISHED, UNFINISHED_BY = "unfinished", "interrupted"
 WORST = "worst_ratio"
 ERROR_TAGS = ("max_abs", "max_rel", "mae", "rmse", "psnr", "cosine", WORST)
 
@@ -66,7 +67,9 @@ class Table(Struct, frozen=True):
 
 def verdict(report: Report) -> Verdict:
     """The report in one sentence."""
-    counts = Counter(kernel.outcome for kernel in report.kernels)
+    counts = Counter(str(kernel.outcome) for kernel in report.kernels)
+    counts[UNFINISHED] = sum(_is_unfinished(kernel) for kernel in report.kernels)
+    counts[Outcome.PASSED] -= counts[UNFINISHED]
     every = _kernels(len(report.kernels))
     found = stops(report)
     step = REASONS[found[0].finding.reason].next_step if found else ""
@@ -74,7 +77,7 @@ def verdict(report: Report) -> Verdict:
         case Outcome.SKIPPED:
             return Verdict(Outcome.SKIPPED, _nothing(report, every), REASONS["nothing-to-do"].next_step)
         case Outcome.PASSED:
-            partly, rest = _idle(report), _left_open(report)
+            partly, rest = f"{_idle(report)}{_unfinished(counts)}", _left_open(report)
             passed = counts[Outcome.PASSED]
             who = every if passed == len(report.kernels) else f"{passed:,} of {every}"
             sentence = f"{who} passed every rung that ran{partly}{rest}."
@@ -102,10 +105,19 @@ def _idle(report: Report) -> str:
     return "".join(f"; {count:,} {what}" for count, what in parts if count)
 
 
-def _tally(counts: Counter[Outcome], every: str) -> str:
-    parts = [
-        f"{counts[outcome]} {outcome}" for outcome in (*_SEVERITY, Outcome.PASSED, Outcome.SKIPPED) if counts[outcome]
-    ]
+def _is_unfinished(kernel: KernelReport) -> bool:
+    """Whether it passed what was climbed, and the run ended before the rest."""
+    reasons = {rung.finding.reason for rung in kernel.rungs if rung.finding is not None}
+    return kernel.outcome is Outcome.PASSED and UNFINISHED_BY in reasons
+
+
+def _unfinished(counts: Counter[str]) -> str:
+    return f"; {counts[UNFINISHED]:,} {UNFINISHED}" if counts[UNFINISHED] else ""
+
+
+def _tally(counts: Counter[str], every: str) -> str:
+    shown = (*_SEVERITY, Outcome.PASSED, UNFINISHED, Outcome.SKIPPED)
+    parts = [f"{counts[what]} {what}" for what in shown if counts[what]]
     return f"Of {every}: {', '.join(parts)}"
 
 

@@ -40,6 +40,19 @@ def test_a_green_verdict_counts_skipped_cases(reports: ModuleType) -> None:
     assert "1 kernel passed every rung that ran; 1 case skipped." == found.sentence
 
 
+def test_a_kernel_that_the_run_did_not_finish_has_not_passed(reports: ModuleType) -> None:
+    some, whole = (reports.kernel(name, reports.checked(), *more) for name, more in _interrupted(reports).items())
+    sentence = "1 of 2 kernels passed every rung that ran; 1 unfinished; 1 rung skipped."
+    assert sentence == digest.verdict(reports.report((some, whole))).sentence
+    (bad,) = reports.compile_error().kernels[:1]
+    told = digest.verdict(reports.report((some, whole, bad))).sentence
+    assert told.startswith("Of 3 kernels: 1 FAILED, 1 PASSED, 1 unfinished.")
+
+
+def _interrupted(reports: ModuleType) -> dict[str, tuple[RungResult, ...]]:
+    return {"a/stopped": (reports.skip("dump", "interrupted"),), "a/whole": ()}
+
+
 def test_the_gravest_stop_comes_first(reports: ModuleType) -> None:
     assert [Outcome.BROKEN, Outcome.FAILED] == [stop.rung.outcome for stop in digest.stops(reports.broken())]
 
