@@ -4,10 +4,8 @@ The recorder works beside the kernel, so it proves nothing by itself. But its re
 window around it, and that window with those in which nobody recorded: who works otherwise while being watched is seen.
 """
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 
-import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,14 +16,13 @@ from kernelci.reasons import Outcome, outcome_of
 from kernelci.units import duration, significant
 from kernelci.workbench.activity import MAX_RECORDS
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, PROBE_FILL_BYTES
+from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, by_lot
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Contestant, Course, Opener
 from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Account, Share, judge
 from kernelci.workbench.protocol import Ledger, Series, Source
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
-from kernelci.workbench.slots import stopwatch
 from kernelci.workbench.spent import Spent
 
 ATTEMPTS = 3  # a host that was busy for a moment must not make a measurement doubtful
@@ -101,18 +98,13 @@ def _cost(session: Session, device: str) -> Recording:
     """A line through what recorded windows of the probe take beside their work."""
     for size in PROBED_SIZES:
         session.prepare(Series(size, PROBE_CALL, (0,) * size, 0, usual_mode(device)))
-    order = [size for size in PROBED_SIZES for _ in range(PROBED_ROUNDS)]
-    random.shuffle(order)
-    filling = torch.empty(PROBE_FILL_BYTES, dtype=torch.uint8, device=device)
-    idle = []
-    for size in order:
-        stop = stopwatch(device)
-        filling.random_(0, 255)
-        stop()
+    sizes, idle = [], []
+    for size in by_lot(device, PROBED_SIZES, PROBED_ROUNDS):
         session.ledger()
         wall_ns, *_ = session.go(size)
+        sizes.append(size)
         idle.append(wall_ns - session.ledger().busy_ns)
-    line = stats.line(order, idle)
+    line = stats.line(sizes, idle)
     return Recording("", max(line.intercept, 0.0), line.residual, max(line.slope, 0.0))
 
 

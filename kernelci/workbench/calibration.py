@@ -2,7 +2,7 @@
 
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from msgspec import Struct
@@ -164,18 +164,21 @@ class Probe:
 def clock_overhead(device: str, opened: Opened) -> Overhead:
     """The cost of a window beside its calls, where nothing else is there. Raises Verdict."""
     arena = Arena(device, 2**16)
-    filling = torch.empty(PROBE_FILL_BYTES if device != "cpu" else 1, dtype=torch.uint8, device=device)
     probe = Probe(arena, opened)
-    order = [size for size in PROBE_SIZES for _ in range(PROBE_ROUNDS)]
-    random.shuffle(order)
-    found = []
     try:
-        for size in order:
-            stop = stopwatch(device)
-            filling.random_(0, 255)
-            stop()
-            found.append(probe.window(size))
-        return overhead(found)
+        return overhead([probe.window(size) for size in by_lot(device, PROBE_SIZES, PROBE_ROUNDS)])
     finally:
         probe.close()
         arena.close()
+
+
+def by_lot(device: str, sizes: Sequence[int], rounds: int) -> Iterator[int]:
+    """Each size so many times in an order by lot; the referee has used the GPU just before, as before any window."""
+    filling = torch.empty(PROBE_FILL_BYTES if device != "cpu" else 1, dtype=torch.uint8, device=device)
+    order = [size for size in sizes for _ in range(rounds)]
+    random.shuffle(order)
+    for size in order:
+        stop = stopwatch(device)
+        filling.random_(0, 255)
+        stop()
+        yield size
