@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import sections
 from msgspec import Struct
 
 from kernelci import inert, results, units
@@ -20,8 +21,7 @@ from kernelci.reasons import Outcome
 from kernelci.reporters import html
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, PICTURE = ROOT / "docs" / "measurements.md", ROOT / "docs" / "images" / "roofline.svg"
-BEGIN, END = "<!-- catalog_tables -->", "<!-- end of catalog_tables -->"
+PICTURE = ROOT / "docs" / "images" / "roofline.svg"
 CLOCKS, LEDGER = 0.005, 0.03  # goals: events against the referee's clock (or its own interval), the ledger's sum
 PROFILE, LEAST_NS = 0.05, 20_000.0  # in SM cycles; in time only where memory-bound and so long
 EMPTY = ""
@@ -247,13 +247,6 @@ def section(report: Report) -> str:
     return "\n\n".join(("## The catalog, rung by rung", head, *(table.markdown() for table in found)))
 
 
-def spliced(page: str, text: str) -> str:
-    """The page with this text between the marks, at its end where there were none."""
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2].lstrip("\n")
-    return f"{before.rstrip()}\n\n{BEGIN}\n{text}\n{END}\n" + (f"\n{after}" if after else "")
-
-
 def main() -> None:
     """Print, and with --write keep it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -267,7 +260,7 @@ def main() -> None:
     text, drawn = section(report), chart(report)
     print(text)
     if asked.write:
-        PAGE.write_text(spliced(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+        sections.write("catalog_tables", text)
         if drawn:
             PICTURE.write_text(drawn + "\n", encoding="utf-8")
 

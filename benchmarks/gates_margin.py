@@ -13,6 +13,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import sections
 import torch
 from msgspec import Struct
 
@@ -302,9 +303,9 @@ def table(rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Measure all references in their dtypes, print the table, and append it to docs/measurements.md."""
+    """Measure all references in their dtypes, print the table; with --write it goes into docs/measurements.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="append the table to docs/measurements.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/measurements.md")
     parser.add_argument("--seed", default="margin")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs' seeds the honest ones must pass under")
     parser.add_argument("references", nargs="*", default=list(EMULATED), help="only these")
@@ -319,10 +320,9 @@ def main() -> None:
     print(table(rows))
     if options.write:
         where = torch.cuda.get_device_name() if device != "cpu" else f"CPU ({platform.machine()})"
-        head = f"\n## The gates' margin\n\n{datetime.date.today()}, torch {torch.__version__}, {where}, emulated by "
+        head = f"## The gates' margin\n\n{datetime.date.today()}, torch {torch.__version__}, {where}, emulated by "
         head += f"`python benchmarks/gates_margin.py --seeds {options.seeds} --write`; all plain draws.\n\n"
-        with (ROOT / "docs" / "measurements.md").open("a", encoding="utf-8") as file:
-            file.write(head + table(rows) + "\n")
+        sections.write("gates_margin", head + table(rows))
     raise SystemExit(0 if all(row.right for row in rows) else 1)
 
 

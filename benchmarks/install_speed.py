@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import sections
+
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "measurements.md"
-BEGIN, END = "<!-- install_speed -->", "<!-- end of install_speed -->"
 EXTRAS = "github"
 GOAL_S = 15.0
 
@@ -56,7 +56,6 @@ def table(found: list[Taken], load: float) -> str:
     where = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {load:.1f}"
     by_clock = f"{median:.1f} s | {min(wall):.1f} to {max(wall):.1f} s | {GOAL_S:.0f} s | {median / GOAL_S:.0%}"
     lines = [
-        BEGIN,
         "## The light install",
         "",
         f"{today}, `python benchmarks/install_speed.py --write`: `kernelci[{EXTRAS}]` into a fresh environment,",
@@ -68,8 +67,6 @@ def table(found: list[Taken], load: float) -> str:
         f"| of the processor | {statistics.median(cpu):.1f} s | {min(cpu):.1f} to {max(cpu):.1f} s | | |",
         "",
         f"{found[0].packages} packages, {found[0].size_bytes / 2**20:.0f} MiB on disk.",
-        END,
-        "",
     ]
     return "\n".join(lines)
 
@@ -88,11 +85,7 @@ def main() -> None:
     text = table(found, load)
     print(text)
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        after = rest.partition(END)[2].lstrip("\n")
-        joined = f"{before.rstrip()}\n\n{text}" + (f"\n{after}" if after else "")
-        PAGE.write_text(joined, encoding="utf-8")
+        sections.write("install_speed", text)
 
 
 if __name__ == "__main__":

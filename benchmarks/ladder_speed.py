@@ -2,7 +2,7 @@
 
     python benchmarks/ladder_speed.py [--write]
 
-Prints a Markdown table; --write appends it to docs/measurements.md.
+Prints a Markdown table; --write puts it into docs/measurements.md.
 """
 
 import argparse
@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import sections
+
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "measurements.md"
 COMMAND = [sys.executable, "-m", "kernelci"]
 REPEATS = 5
 SAVES = 6
@@ -39,14 +40,13 @@ class Figure(NamedTuple):
 def main() -> int:
     """Measure, print, and with --write keep it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help=f"append to {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help="into docs/measurements.md")
     write = parser.parse_args().write
     figures = [*commands(), *compiling(), *watching(), *(ladder() if gpu() else ())]
     text = table(figures)
     print(text)
     if write:
-        before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else "# Measurements\n"
-        PAGE.write_text(f"{before}\n{text}", encoding="utf-8")
+        sections.write("ladder_speed", text)
     return 0
 
 

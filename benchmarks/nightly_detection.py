@@ -18,7 +18,6 @@ import contextlib
 import datetime
 import json
 import math
-import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sections
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -33,8 +33,6 @@ from kernelci import stats, trend
 from kernelci.history import answered
 from kernelci.nightly import detect, remeasure
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
-BEGIN, END = "<!-- nightly_detection -->", "<!-- end of nightly_detection -->"
 NIGHTS, ROWS, GPUS, SEED = 365, 200, 3, 2026
 SIZES = (0.01, 0.02, 0.03, 0.05)
 RECORDED = Path(__file__).with_name("recorded") / "h200_blocks.json"
@@ -380,15 +378,7 @@ def main() -> None:
             "Nobody has recorded how nights differ from each other: the third table takes what differs within one\n"
             "session, and no goal is held against it.\n\n"
         )
-        page = PAGE.read_text(encoding="utf-8")
-        section = f"{BEGIN}\n{head}{found}\n{END}\n"
-        marked = f"{re.escape(BEGIN)}.*?{re.escape(END)}\n?"
-        page = (
-            re.sub(marked, lambda _: section, page, flags=re.DOTALL)
-            if BEGIN in page
-            else f"{page.rstrip()}\n\n{section}"
-        )
-        PAGE.write_text(page, encoding="utf-8")
+        sections.write("nightly_detection", head + found)
     raise SystemExit(0 if good(tally) and good(played_again[0][1]) else 1)
 
 

@@ -9,7 +9,6 @@ from the navigation's start to the end of the load event. With --write the table
 import argparse
 import datetime
 import os
-import re
 import shutil
 import statistics
 import tempfile
@@ -17,13 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import sections
+
 from kernelci.model import SCHEMA_VERSION, Artifact, Environment, Metric, Report, Row, RungResult, Unit, Verdict
 from kernelci.model import KernelReport as Kernel
 from kernelci.reasons import Outcome
 from kernelci.reporters import Context, html
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
-BEGIN, END = "<!-- page_speed -->", "<!-- end of page_speed -->"
 KERNELS = 12
 LINES = 400  # of each kernel's difference
 LOAD = "const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd - t.startTime"
@@ -116,21 +115,17 @@ def main() -> None:
     )
     print(table)
     if options.write:
-        write(options.rows, table, load)
+        sections.write("page_speed", section(options.rows, table, load))
     raise SystemExit(0 if len(data) < 3e6 and middle < 1 else 1)
 
 
-def write(rows: int, table: str, load: float) -> None:
-    """Put the section in its place, or at the page's end."""
-    section = (
-        f"{BEGIN}\n## The HTML report of {rows} rows\n\n{datetime.date.today()}, 2 cores, load {load:.0f} from other "
+def section(rows: int, table: str, load: float) -> str:
+    """The section of docs/measurements.md."""
+    return (
+        f"## The HTML report of {rows} rows\n\n{datetime.date.today()}, 2 cores, load {load:.0f} from other "
         f"work, `python benchmarks/page_speed.py --write`: {rows} rows of twelve kernels against a base, differences "
-        f"of {LINES} lines each.\n\n"
-        f"{table}{END}\n"
+        f"of {LINES} lines each.\n\n{table}"
     )
-    page = PAGE.read_text(encoding="utf-8")
-    found = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", lambda _: section, page, flags=re.DOTALL)
-    PAGE.write_text(found if BEGIN in page else f"{page.rstrip()}\n\n{section}", encoding="utf-8")
 
 
 if __name__ == "__main__":

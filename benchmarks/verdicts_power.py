@@ -9,7 +9,6 @@ that is then repeated with other seeds.
 
 import argparse
 import datetime
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import blocks_file
+import sections
 from blocks_file import Recorded, Recording
 from spreads import CONTROL, CYCLES, EVENTS, NARROW, WALL, Spread, channels, following, spreads, steadied
 
@@ -29,9 +29,6 @@ from kernelci import stats
 from kernelci.workbench.clock import AGREE
 from kernelci.workbench.figures import CONFIRMED
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "measurements.md"
-BEGIN, END = "<!-- verdicts_power -->", "<!-- end of verdicts_power -->"
 ROWS, FLOOR = 60, 0.005
 SLOWER, FASTER, SAME, UNKNOWN, INVALID = 1, -1, 2, 0, 3
 # The goals: wrong pull requests, effects of base against base, and what is found of each slowdown; s of GPU a row.
@@ -284,21 +281,14 @@ def text(recording: Recording, found: str, name: str) -> str:
     took = f" in {recording.seconds:.0f} s" if recording.seconds else ""
     looks = ", ".join(map(str, stats.LOOKS.at))
     return (
-        f"{BEGIN}\n## How sure the verdicts are\n\n{datetime.date.today()}, "
+        f"## How sure the verdicts are\n\n{datetime.date.today()}, "
         f"`python benchmarks/verdicts_power.py {name} --write`; {when}{took}, {recording.where}.\n"
         f"Pull requests of {ROWS} rows resampled from {len(recording.rows)} recorded rows (at least {blocks} A/A "
         f"blocks each), judged at {looks} blocks\nby both clocks and, where the recording has the SM clock, in cycles; "
         f"practical floor {FLOOR:.1%}, A/A series of {CONTROL} blocks,\na second contest of {stats.AGAIN} blocks for "
         "what is SLOWER, FASTER or INVALID (the clocks disagree though nobody lies). GPU seconds are windows, draws,\n"
-        f"checks and starts of those blocks, without setting up, auditing and baselines.\n\n{found}\n{END}\n"
+        f"checks and starts of those blocks, without setting up, auditing and baselines.\n\n{found}"
     )
-
-
-def written(page: str, section: str) -> str:
-    """The page with the section in its place, or at its end."""
-    if BEGIN in page:
-        return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", lambda _: section, page, flags=re.DOTALL)
-    return f"{page.rstrip()}\n\n{section}"
 
 
 def main() -> None:
@@ -323,8 +313,7 @@ def main() -> None:
     found = f"{tables(powers, noise_of)}\n\n{summary(reached, repeated)}"
     print(found)
     if options.write:
-        section = text(recording, found, str(options.recording))
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), section), encoding="utf-8")
+        sections.write("verdicts_power", text(recording, found, str(options.recording)))
     raise SystemExit(0 if all(met for _, _, met in reached) else 1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 Golden = Callable[[str, str], None]
+Script = Callable[[str], ModuleType]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +45,19 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 def reports() -> ModuleType:
     """The module tests/golden/reports.py, which makes the reports that golden files show."""
     return load(TESTS / "golden" / "reports.py", "golden_reports")
+
+
+@pytest.fixture(scope="session")
+def script() -> Script:
+    """The scripts of benchmarks/ as modules, each by its name; while one is loaded it finds the others by theirs."""
+    folder = TESTS.parent / "benchmarks"
+
+    def loaded(name: str) -> ModuleType:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(folder)
+            return load(folder / f"{name}.py", name)
+
+    return loaded
 
 
 def load(path: Path, name: str) -> ModuleType:

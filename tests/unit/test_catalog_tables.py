@@ -1,8 +1,8 @@
 """The tables of a recorded run, from a run that is made up."""
 
-import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,15 +19,8 @@ NS, P = Unit.NANOSECONDS, Outcome.PASSED
 
 
 @pytest.fixture(scope="module")
-def tables() -> ModuleType:
-    """benchmarks/catalog_tables.py as a module."""
-    spec = importlib.util.spec_from_file_location("catalog_tables", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["catalog_tables"] = module
-    spec.loader.exec_module(module)
-    return module
+def tables(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("catalog_tables")
 
 
 def timed(case: str, time: float, wall: float, ledger: float) -> Row:
@@ -114,15 +107,6 @@ def test_a_run_without_a_gpu_has_no_tables(tables: Any, reports: Any) -> None:
     assert "0 rows" in text
     assert "|" not in text
     assert "" == tables.chart(reports.all_green())
-
-
-@pytest.mark.parametrize("page", ["# Page\n\nbefore\n", "# Page\n\nbefore\n\n{begin}\nold\n{end}\n\nafter\n"])
-def test_a_section_replaces_its_own_alone(tables: Any, page: str) -> None:
-    page = page.format(begin=tables.BEGIN, end=tables.END)
-    once = tables.spliced(page, "new")
-    assert once == tables.spliced(once, "new")
-    assert once.startswith(f"# Page\n\nbefore\n\n{tables.BEGIN}\nnew\n{tables.END}\n")
-    assert ("after" in page, "old" in once) == (once.endswith("\nafter\n"), False)
 
 
 def test_the_script_prints_what_it_finds(tmp_path: Path, report: Report) -> None:

@@ -1,7 +1,6 @@
 """The gates' margin on a few cases: honest arithmetic passes in all draws, careless arithmetic fails in some."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -21,15 +20,8 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def margin() -> ModuleType:
-    """benchmarks/gates_margin.py as a module."""
-    spec = importlib.util.spec_from_file_location("gates_margin", ROOT / "benchmarks" / "gates_margin.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gates_margin"] = module
-    spec.loader.exec_module(module)
-    return module
+def margin(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("gates_margin")
 
 
 @pytest.mark.parametrize(("name", "dtype"), QUICK)

@@ -1,7 +1,6 @@
 """The made-up year: small ones, played through."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -12,14 +11,8 @@ PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "nightly_detection.p
 
 
 @pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("nightly_detection", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["nightly_detection"] = module
-    spec.loader.exec_module(module)
-    return module
+def bench(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("nightly_detection")
 
 
 def test_a_year_is_the_same_for_the_same_seed(bench: ModuleType) -> None:

@@ -1,10 +1,10 @@
 """The resampling of recorded blocks, on a recording that is made up: noise of 0.3 to 0.4 % a block."""
 
-import importlib.util
 import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,15 +24,8 @@ OPEN = (Verdict.UNKNOWN, stats.LOOKS.budget)
 
 
 @pytest.fixture(scope="module")
-def power() -> ModuleType:
-    """benchmarks/verdicts_power.py as a module."""
-    spec = importlib.util.spec_from_file_location("verdicts_power", ROOT / "benchmarks" / "verdicts_power.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["verdicts_power"] = module
-    spec.loader.exec_module(module)
-    return module
+def power(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("verdicts_power")
 
 
 def made_up(rows: int = 12, blocks: int = 60) -> dict[str, Any]:
@@ -193,12 +186,6 @@ def test_spreads_name_each_row(power: ModuleType, recording: Any) -> None:
     found = power.spreads(recording, 1)
     assert [row.row for row in recording.rows] == [each.row for each in found]
     assert all(0.002 < each.block < 0.006 and each.effects < each.block for each in found)
-
-
-def test_a_section_is_replaced_in_its_place(power: ModuleType) -> None:
-    first = power.written("# Page\n", f"{power.BEGIN}\none\n{power.END}\n") + "\n## Next\n"
-    second = power.written(first, f"{power.BEGIN}\ntwo\n{power.END}\n")
-    assert f"# Page\n\n{power.BEGIN}\ntwo\n{power.END}\n\n## Next\n" == second
 
 
 def test_the_command_prints_both_tables(tmp_path: Path) -> None:

@@ -2,16 +2,15 @@
 
 import datetime
 import functools
-import importlib.util
 import os
 import shutil
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ import pytest
 from kernelci import history
 from kernelci.nightly import dashboard
 from kernelci.reasons import Outcome
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class Site:
@@ -30,26 +27,16 @@ class Site:
         self.folder, self.url, self.seconds = folder, url, seconds
 
 
-def _year(folder: Path) -> None:
-    spec = importlib.util.spec_from_file_location("nightly_year", ROOT / "benchmarks" / "nightly_year.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["nightly_year"] = module
-    spec.loader.exec_module(module)
-    module.write(folder)
-
-
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *arguments: Any) -> None:
         """Say nothing."""
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(script: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A year of 600 rows."""
     history, out = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("site")
-    _year(history)
+    script("nightly_year").write(history)
     began = time.process_time()  # the processor's, so that a busy machine fails nothing
     dashboard.build(history, out, "octo-org/kernels")
     took = time.process_time() - began
