@@ -73,6 +73,14 @@ class Catalog(Struct, frozen=True):
             chosen |= {kernel.name: kernel for kernel in found}
         return tuple(kernel for kernel in self.kernels if kernel.name in chosen)
 
+    def one(self, name: str, doing: str) -> Kernel:
+        """The kernel of that name. Raises ConfigError where it names none or several; `doing` says what needs one."""
+        kernels = self.select((name,))
+        if len(kernels) > 1:
+            names = ", ".join(kernel.name for kernel in kernels[:12])
+            raise ConfigError(f"{name!r} matches {len(kernels)} kernels, and one is {doing}", hint=f"one of {names}")
+        return kernels[0]
+
     def _matches(self, kernel: Kernel, pattern: str) -> bool:
         if fnmatchcase(kernel.name, pattern) or kernel.reference == pattern:
             return True

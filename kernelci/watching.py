@@ -10,7 +10,6 @@ import click
 
 from kernelci import catalog, config
 from kernelci.catalog import Kernel
-from kernelci.errors import ConfigError
 from kernelci.model import KernelReport, RungResult
 from kernelci.reasons import REASONS, Outcome
 
@@ -40,7 +39,7 @@ def answers(root: Path, name: str, target: str = "") -> Iterator[tuple[KernelRep
     root = root.resolve()
     options = config.load(root)
     found = catalog.scan(root, options)
-    kernel = _the_one(found, name)
+    kernel = found.one(name, "watched")
     with (
         tempfile.TemporaryDirectory() as out,
         opened(found, options, Plan((kernel,), Path(out), tier="watch")) as court,
@@ -57,14 +56,6 @@ def answers(root: Path, name: str, target: str = "") -> Iterator[tuple[KernelRep
             seen, began = stamp, time.monotonic()
             kernel = catalog.read(kernel.path)  # by its path, since a broken card may change its name
             yield _answer(kernel, court, target), time.monotonic() - began
-
-
-def _the_one(found: catalog.Catalog, name: str) -> Kernel:
-    kernels = found.select((name,))
-    if len(kernels) > 1:
-        names = ", ".join(kernel.name for kernel in kernels[:12])
-        raise ConfigError(f"{name!r} matches {len(kernels)} kernels, and one is watched", hint=f"one of {names}")
-    return kernels[0]
 
 
 def _warm(kernel: Kernel, court: "Court") -> None:

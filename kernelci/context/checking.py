@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kernelci import catalog, config
 from kernelci.catalog import Kernel
-from kernelci.errors import ConfigError
 from kernelci.model import KernelReport
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Checker:
         with self._lock:
             options = config.load(self.root)
             found = catalog.scan(self.root, options)
-            kernel = _the_one(found, name)
+            kernel = found.one(name, "checked")
             return _answer(kernel, self._opened(found, options), target or _usual(kernel, options), rungs)
 
     def close(self) -> None:
@@ -53,14 +52,6 @@ class Checker:
             self._court = self._stack.enter_context(opened(found, options, Plan((), Path(out), tier="watch")))
             self._stamp = stamp
         return self._court
-
-
-def _the_one(found: catalog.Catalog, name: str) -> Kernel:
-    kernels = found.select((name,))
-    if len(kernels) > 1:
-        names = ", ".join(kernel.name for kernel in kernels[:12])
-        raise ConfigError(f"{name!r} matches {len(kernels)} kernels, and one is checked", hint=f"one of {names}")
-    return kernels[0]
 
 
 def _usual(kernel: Kernel, options: config.Config) -> str:
