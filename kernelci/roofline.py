@@ -14,7 +14,6 @@ ABOVE = 1.02  # of the datasheet's: nothing runs faster than that
 MORE_BYTES, FEWER_BYTES = 1.15, 0.85  # DRAM bytes over those of the formula
 FEW_LAUNCHES = 3.0  # a case whose limit is below so many empty calls is bound by latency
 BESIDE = 1.5  # empty calls that a short kernel may take beside its limit
-OTHER_CEILING = 2.0  # how far away the next ceiling must be to be left out
 
 
 class Bound(StrEnum):

@@ -5,7 +5,6 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from kernelci.config import RunnerOptions
@@ -20,7 +19,6 @@ MARKER = ".kernelci-version"
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 LARGEST_BYTES = 2 * 2**30
 TIMEOUT_S = 60.0
-Fetch = Callable[[str, Path], None]
 
 
 def install(options: RunnerOptions, source: str = SOURCE, archive: Path | None = None) -> Path:

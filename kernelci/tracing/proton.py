@@ -19,7 +19,6 @@ from kernelci.tracing.records import MAX_SM, MAX_WARP, REGIONS, Event, Recorded
 PREAMBLE = 0xDEADBEEF
 HEAD_BYTES, EVENT_BYTES = 40, 8
 CLOCK_BITS = 43
-MAX_BLOCK_OFFSET = 2**31  # beyond that Triton's own address arithmetic overflows
 _SCOPES = 256
 
 
