@@ -46,6 +46,7 @@ from kernelci.workbench.contest import Block, Course, at_once, drop, is_noisy
 from kernelci.workbench.device import versions
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.session import Session
+from kernelci.workbench.ticks import ticking
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS: dict[str, Sequence[str]] = {
@@ -156,11 +157,11 @@ class Recorder:
         with self.referee.watch() as watched:
             for side, session, series in ((AWAKE, *order[0][1:]), *order):
                 whole = (first and side == AWAKE) or course.rounds > 1
-                window, span = go(session, series, course, row, whole)
+                window, at = go(session, series, course, row, whole)
                 made.block.noisy = made.block.noisy or (whole and is_noisy(window, course))
-                window = scaled(window, order[0][0] if side == AWAKE else side, watched.clock_hz(*span))
+                window = scaled(window, order[0][0] if side == AWAKE else side)
                 made.block.windows.setdefault(side, []).append(window)
-                made.order.append((side, span[0] - began, window))
+                made.order.append((side, at - began, window))
         made.block.state = watched.sampled
         return made
 
@@ -189,8 +190,8 @@ def _prepare(session: Session, names: Sequence[str], course: Course, config: int
             raise Verdict("refused", f"no graph of it: {answer.refused}")
 
 
-def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> tuple[Window, tuple[float, float]]:
-    """A window and its span of time; `whole`: new values in all slots, and a check after it, as in a contest. Raises
+def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> tuple[Window, float]:
+    """A window and when it began; `whole`: new values in all slots, and a check after it, as in a contest. Raises
     Verdict."""
     count, bank = course.calls["full"], course.bank
     session.turn(dict(bank.case.values))
@@ -199,12 +200,13 @@ def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> 
     moments.append(time.monotonic())
     wall, device = session.go(series)
     moments.append(time.monotonic())
+    clock_hz = ticking(bank.device)
     if whole:
         bank.check(count)
         moments.append(time.monotonic())
         for name, begin, end in zip(("drawing", "window", "checking"), moments, moments[1:], strict=False):
             row.seconds.setdefault(name, []).append(end - begin)
-    return Window(count, float(wall), device, bank.fill_ns), (moments[1], moments[2])
+    return Window(count, float(wall), device, bank.fill_ns, clock_hz()), moments[1]
 
 
 def some_slots(course: Course) -> int:
@@ -212,11 +214,11 @@ def some_slots(course: Course) -> int:
     return max(1, min(course.bank.count, SOME_SLOTS, SOME_BYTES // course.bank.layout.stride))
 
 
-def scaled(window: Window, side: str, sm_clock_hz: float) -> Window:
+def scaled(window: Window, side: str) -> Window:
     """The window as if it had just the share of more calls that its side stands for."""
     slower = 0.0 if side == "base" else float(side)
     by = len(with_more(window.calls, slower)) / window.calls / (1 + slower)
-    return Window(window.calls, window.wall_ns / by, window.device_ns / by, window.fill_ns, sm_clock_hz)
+    return Window(window.calls, window.wall_ns / by, window.device_ns / by, window.fill_ns, window.sm_clock_hz)
 
 
 def with_more(count: int, slower: float) -> tuple[int, ...]:

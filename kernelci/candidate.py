@@ -23,6 +23,7 @@ from kernelci.workbench.bound import Bound
 from kernelci.workbench.looking import looked_at
 from kernelci.workbench.private import packed, private, unpack, written
 from kernelci.workbench.protocol import (
+    AWAKE_S,
     AllDone,
     Audit,
     Build,
@@ -101,9 +102,10 @@ def serve(sock: socket.socket, arena_fd: int) -> None:
     """Answer the referee's messages until it closes the channel."""
     channel = Channel(sock, ToCandidate)
     kernel: LoadedKernel | None = None
+    awake_s = 0.0
     while True:
         try:
-            message = channel.receive()
+            message = channel.receive(awake_s=awake_s)
         except ChannelClosed:
             return
         try:
@@ -123,6 +125,7 @@ def serve(sock: socket.socket, arena_fd: int) -> None:
         except Exception as error:
             answer = raised(error)
         channel.send(answer)
+        awake_s = AWAKE_S if isinstance(message, Turn) else 0.0
 
 
 class LoadedKernel:

@@ -102,8 +102,8 @@ def _apart(metrics: Sequence[Metric], timed: Row) -> Iterator[str]:
     """Whether the profile's call is not the benchmark's: neither in time, nor in cycles where both have them and the
     call is one kernel, whose cycles the profile's are.
 
-    The tool keeps no clock steady; and the benchmark's cycles are by NVML's clock, which on an H200 stayed at its
-    highest while a matmul ran 13 % below it.
+    The tool keeps no clock steady, and its one call is alone where the benchmark's are many: so a kernel that takes a
+    GPU to its power limit has another time here, and the same cycles.
     """
     found = {metric.tag: float(metric.value) for metric in metrics}
     pairs = {"time is": (found.get("profile_time", 0.0), _value(timed, "time"))}

@@ -99,7 +99,7 @@ def _cost(session: Session, device: str) -> Recording:
     for size in PROBED_SIZES:
         session.prepare(Series(size, PROBE_CALL, (0,) * size, 0, usual_mode(device)))
     sizes, idle = [], []
-    for size in by_lot(device, PROBED_SIZES, PROBED_ROUNDS):
+    for size in by_lot(device, PROBED_SIZES, PROBED_ROUNDS, lambda: session.turn({})):
         session.ledger()
         wall_ns, *_ = session.go(size)
         sizes.append(size)

@@ -149,6 +149,11 @@ class Probe:
     def wake(self) -> None:
         """A short window that counts for nothing: the first after a wait takes longer by the referee's clock."""
         self.window(PROBE_SIZES[0])
+        self.turn()
+
+    def turn(self) -> None:
+        """What comes before the values of any window."""
+        self._session.turn({})
 
     def sample(self) -> Window:
         """A window as long as those that are measured, in a kernel that only waits; without a GPU one of some size."""
@@ -166,18 +171,20 @@ def clock_overhead(device: str, opened: Opened) -> Overhead:
     arena = Arena(device, 2**16)
     probe = Probe(arena, opened)
     try:
-        return overhead([probe.window(size) for size in by_lot(device, PROBE_SIZES, PROBE_ROUNDS)])
+        return overhead([probe.window(size) for size in by_lot(device, PROBE_SIZES, PROBE_ROUNDS, probe.turn)])
     finally:
         probe.close()
         arena.close()
 
 
-def by_lot(device: str, sizes: Sequence[int], rounds: int) -> Iterator[int]:
-    """Each size so many times in an order by lot; the referee has used the GPU just before, as before any window."""
+def by_lot(device: str, sizes: Sequence[int], rounds: int, turn: Callable[[], None]) -> Iterator[int]:
+    """Each size so many times in an order by lot; there was a turn, and the referee has used the GPU just before, as
+    before any window."""
     filling = torch.empty(PROBE_FILL_BYTES if device != "cpu" else 1, dtype=torch.uint8, device=device)
     order = [size for size in sizes for _ in range(rounds)]
     random.shuffle(order)
     for size in order:
+        turn()
         stop = stopwatch(device)
         filling.random_(0, 255)
         stop()

@@ -26,6 +26,7 @@ from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
 from kernelci.workbench.spent import Spent
+from kernelci.workbench.ticks import ticking
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
 Opener = Callable[[Arena], Session]
@@ -70,7 +71,6 @@ class Contestant:
         self._full_only = full_only or side != _owner(side)
         self._ready: dict[int, tuple[int, int | None]] = {}
         self.choice = ""  # of its autotuner, in words
-        self.span_s = (0.0, 0.0)  # of its last window, by time.monotonic
 
     def kinds(self, course: Course) -> list[Kind]:
         """The windows that it makes: all in the first of a few blocks, and base against base only full ones."""
@@ -107,13 +107,12 @@ class Contestant:
             self.session.turn(dict(bank.case.values))
         with spent.during("drawing"):
             bank.deal(calls, self.session.spots(number))
-        began = time.monotonic()
         wall, device = self.session.go(number)
-        self.span_s = (began, time.monotonic())
         spent.add("windows", wall / 1e9)
+        clock_hz = ticking(bank.device if kind == "full" else "cpu")
         with spent.during("checking"):
             bank.check(calls, self.session.spots(number))
-        return Window(calls, float(wall), device, bank.fill_ns)
+        return Window(calls, float(wall), device, bank.fill_ns, clock_hz())
 
 
 class Contest:
@@ -217,7 +216,6 @@ class Contest:
                 except Verdict as verdict:
                     self.faults[_owner(one.side), index] = verdict
                     return block
-                window = replace(window, sm_clock_hz=watched.clock_hz(*one.span_s))
                 block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
             began = time.monotonic()

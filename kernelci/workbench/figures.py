@@ -76,14 +76,14 @@ def rooflines(ceiling_ns: float, base: Time, head: Time) -> Iterator[Metric]:
 
 
 def _beside(found: Time, blocks: Sequence[Block]) -> Iterator[Metric]:
-    """The same time by the clock that the candidate can't reach, and in cycles of the SM clock meanwhile."""
+    """The same time by the clock that the candidate can't reach, and in cycles of the SM clock then."""
     if found.narrowed:
         text = "of one call by the referee's clock alone; `time` is that of the events that agree with it"
         low, high = number(found.wall_low), number(found.wall_high)
         yield Metric("time_wall", number(found.wall_ns), Unit.NANOSECONDS, "by the referee's clock", text, low, high)
     clocks = [window.sm_clock_hz for window in windows(blocks, "head") if window.sm_clock_hz]
     if clocks:
-        text = "the time in cycles of the SM clock that NVML showed meanwhile"
+        text = "the time in cycles of the SM clock just behind the windows"
         yield Metric("sm_cycles", number(found.ns * 1e-9 * median(clocks)), Unit.COUNT, "SM cycles", text)
 
 
@@ -117,19 +117,27 @@ class Duel:
         self._nothing = told and not all(overhead.device(window) for window in both)
         self._sides, self._judge = (base, head), overhead.device if told else overhead.wall
         self._slope = 0.0 if end_to_end else following(blocks, base, head, self._judge)
-        self.wall = self._effect(blocks, base, head, overhead.wall)
-        self.device = self._effect(blocks, base, head, overhead.device) if told else None
-        self._aa = self._steady(blocks, base, "base'", self._judge) if not end_to_end else ()
-        self._wall_cost = overhead.wall
-        self._wall_aa = self._steady(blocks, base, "base'", overhead.wall) if told else ()
+        costs = [replace(overhead, ns=ns).wall for ns in (overhead.ns, overhead.low, overhead.high)]
+        self._walls = [(cost, self._against_itself(blocks, cost)) for cost in costs]
+        self.wall = self._by_wall(blocks)
+        self._aa = self._against_itself(blocks, self._judge)
+        self.device = stats.effect(self._steady(blocks, base, head, overhead.device), aa=self._aa) if told else None
         self._ratios = self._steady(blocks, base, head, self._judge)
         raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
         self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
         self._cycles = () if end_to_end else cycles(blocks, base, head, self._judge)
 
-    def _effect(self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]) -> stats.Effect:
-        aa = self._steady(blocks, base, "base'", cost) if "." not in base else ()
-        return stats.effect(self._steady(blocks, base, head, cost), aa=aa)
+    def _by_wall(self, blocks: Sequence[Block]) -> stats.Effect:
+        """The effect by the referee's clock. The interval holds what a window's own cost may be: where one side's
+        windows are longer than the other's, that is not the same share of both."""
+        middle, *others = (stats.effect(self._steady(blocks, *self._sides, cost), aa=aa) for cost, aa in self._walls)
+        every = (middle, *others)
+        return replace(middle, low=min(one.low for one in every), high=max(one.high for one in every))
+
+    def _against_itself(self, blocks: Sequence[Block], cost: Callable[[Window], float]) -> tuple[float, ...]:
+        """Base against base; an end-to-end time has no such series."""
+        base, _ = self._sides
+        return self._steady(blocks, base, f"{base}'", cost) if "." not in base else ()
 
     def _steady(
         self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]
@@ -168,7 +176,7 @@ class Duel:
         """Whether the clocks disagree in the first contest and not in the second."""
         if self.device is None or not _apart(self.wall, self.device):
             return False
-        wall = stats.effect(self._steady(again, *self._sides, self._wall_cost), aa=self._wall_aa)
+        wall = self._by_wall(again)
         return wall.blocks >= stats.MIN_BLOCKS and not _apart(wall, self.again(again))
 
     def plain(self) -> stats.Effect | None:
@@ -223,7 +231,8 @@ class Duel:
 
 def _apart(wall: stats.Effect, device: stats.Effect) -> bool:
     """Whether the candidates' events show what the referee's clock rules out."""
-    return not wall.low - clock.AGREE <= device.effect <= wall.high + clock.AGREE
+    low, high = (1 + wall.low) * (1 - clock.AGREE), (1 + wall.high) * (1 + clock.AGREE)
+    return not low <= 1 + device.effect <= high
 
 
 def _delta(tag: str, name: str, text: str, found: stats.Effect) -> Metric:

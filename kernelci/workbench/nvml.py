@@ -6,7 +6,6 @@ machine does not tell is None, and nothing is dropped for it.
 
 import statistics
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
@@ -34,7 +33,6 @@ class State(Struct, frozen=True):
     """NVML's clocks event reasons, as bits."""
     foreign: tuple[int, ...] | None = None
     """Processes that compute on this GPU and are none of ours."""
-    at_s: float = 0.0
     """When it was taken, by time.monotonic."""
 
 
@@ -72,17 +70,6 @@ def summary(states: Sequence[State]) -> Sampled:
         throttle=throttle,
         foreign=tuple(sorted({pid for state in states for pid in state.foreign or ()})),
     )
-
-
-def clock_between(states: Iterable[State], began_s: float, ended_s: float) -> float:
-    """The mean SM clock of the looks within a span of time, Hz; where there is none, since windows can be as short as
-    looks are rare, of those less than a period away; else 0."""
-    known = [(state.at_s, state.sm_clock_hz) for state in states if state.sm_clock_hz is not None]
-    for slack in (0.0, PERIOD_S):
-        clocks = [clock for at, clock in known if began_s - slack <= at <= ended_s + slack]
-        if clocks:
-            return statistics.fmean(clocks)
-    return 0.0
 
 
 def why_dropped(sampled: Sampled, normal_clock_hz: float | None) -> str:
@@ -138,7 +125,6 @@ class Device:
             memory_clock_hz=handle.number("nvmlDeviceGetClockInfo", "NVML_CLOCK_MEM", scale=1e6),
             power_w=handle.number("nvmlDeviceGetPowerUsage", scale=1e-3),
             throttle=handle.throttle(),
-            at_s=time.monotonic(),
         )
         return self._with_rest(quick) if whole else quick
 
@@ -151,7 +137,6 @@ class Device:
             temperature_c=self._handle.number("nvmlDeviceGetTemperature", "NVML_TEMPERATURE_GPU"),
             throttle=quick.throttle,
             foreign=foreign(self._handle.pids()),
-            at_s=quick.at_s,
         )
 
 
@@ -181,10 +166,6 @@ class Watch:
             self._states.append(self._device.state())
         self.sampled = summary(self._states)
         return self.sampled
-
-    def clock_hz(self, began_s: float, ended_s: float) -> float:
-        """The SM clock between two moments of time.monotonic, Hz; 0: not seen."""
-        return clock_between(self._states, began_s, ended_s)
 
     def _watch(self) -> None:
         while not self._end.wait(self._period_s):

@@ -93,11 +93,12 @@ class Candidate:
         """Whether the process is known to have ended."""
         return self._ended.done()
 
-    def ask(self, message: Message, timeout_s: float) -> Any:
-        """Send a message and wait for the answer. Raises DeadlinePassed, Refused or Ended; the process is then gone."""
+    def ask(self, message: Message, timeout_s: float, awake_s: float = 0.0) -> Any:
+        """Send a message and wait for the answer, the first `awake_s` without sleep. Raises DeadlinePassed, Refused or
+        Ended; the process is then gone."""
         try:
             self._channel.send(message)
-            return self._channel.receive(timeout_s)
+            return self._channel.receive(timeout_s, awake_s)
         except ChannelClosed:
             raise self._end() from None
         except (DeadlinePassed, Refused) as error:

@@ -158,6 +158,9 @@ class Follow(Message, frozen=True):
     calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)]
 
 
+AWAKE_S = 0.1  # both sides of a window are awake for so long: before it after a Turn, and while it lasts
+
+
 class Turn(Message, frozen=True):
     """Get ready for series of this case: what the kernel prepares for a case is no part of a call's time.
 

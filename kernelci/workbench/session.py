@@ -13,6 +13,7 @@ from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import (
+    AWAKE_S,
     AllDone,
     Audit,
     Call,
@@ -236,7 +237,7 @@ class Session:
 
     def _ask(self, candidate: Candidate, message: Message, timeout_s: float) -> Any:
         try:
-            answer = candidate.ask(message, timeout_s)
+            answer = candidate.ask(message, timeout_s, AWAKE_S if isinstance(message, Go) else 0.0)
         except DeadlinePassed:
             raise self._died("hang", f"no answer within {timeout_s:g} s", candidate) from None
         except Refused as error:

@@ -169,11 +169,17 @@ def _probe(gap: float, device: float = 20e6) -> Window:
     return Window(1, device + gap, device and device + COST.device_ns)
 
 
-def test_the_probe_tells_what_a_window_costs_beside_the_kernel() -> None:
-    found = beside([_probe(500_000.0 + COST.device_ns + extra) for extra in (0.0, 100.0, 200.0)], COST)
-    assert (pytest.approx(505_100.0), pytest.approx(505_000.0), pytest.approx(505_200.0), pytest.approx(100.0)) == (
-        found.ns, found.low, found.high, found.spread
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "low", "high"),
+    [
+        (100.0, 0.75 * 505_100, 1.25 * 505_100),  # what another kernel's windows may cost, where the probe's agree
+        (200_000.0, 505_000, 905_000),  # and no less than those themselves say
+    ],
+)
+def test_the_probe_tells_what_a_window_costs_beside_the_kernel(step: float, low: float, high: float) -> None:
+    found = beside([_probe(500_000.0 + COST.device_ns + number * step) for number in range(3)], COST)
+    expected = [505_000 + step, low, high, step]
+    assert pytest.approx(expected) == [found.ns, found.low, found.high, found.spread]
 
 
 def test_by_the_probes_overhead_both_clocks_say_the_same() -> None:

@@ -232,6 +232,27 @@ def test_events_that_show_another_effect(device: float) -> None:
     assert "clocks-disagree" == caught.value.reason
 
 
+@pytest.mark.parametrize(("ratio", "known"), [(6.0, (450_000.0, 750_000.0)), (1.05, (590_000.0, 610_000.0))])
+def test_windows_that_cost_less_than_the_probes_are_no_lie(ratio: float, known: tuple[float, float]) -> None:
+    probed = replace(COST, ns=600_000.0, low=known[0], high=known[1])
+    blocks = [
+        Block(
+            {
+                side: [replace(one, wall_ns=one.wall_ns + 470_000.0) for one in some]
+                for side, some in block.windows.items()
+            }
+        )
+        for block in _pairs(ratio)
+    ]
+    assert pytest.approx(ratio, rel=0.002) == 1 + Duel(blocks, probed).effect().effect
+
+
+def test_events_that_lie_by_more_than_windows_may_cost() -> None:
+    with pytest.raises(Verdict) as caught:
+        Duel(_pairs(6.0, device=0.9), replace(COST, ns=30_000.0, low=22_500.0, high=37_500.0)).effect()
+    assert "clocks-disagree" == caught.value.reason
+
+
 def _disagreeing(device: float, blocks: int = 12) -> list[Block]:
     return [_block(base=[_window()], head=[_window(device=device)], baseprime=[_window()]) for _ in range(blocks)]
 
