@@ -1,8 +1,7 @@
-"""A stand-in for GitHub for each test, and a client that loses no time."""
+"""A fresh stand-in for GitHub for each test, a client that loses no time, and a proxy that knows GitHub's rules."""
 
-import importlib.util
 import json
-import sys
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,28 +15,10 @@ from kernelci.hub.client import Patience
 from kernelci.hub.publish import Posted, publish
 from kernelci.hub.slash import answer
 from kernelci.model import Report
+from tests.conftest import load
 
 HERE = Path(__file__).parent
 QUICK = Patience(attempts=4, backoff_s=0.01, longest_s=2.0, secondary_s=0.02, timeout_s=5, pace_s=0)
-
-
-@pytest.fixture(scope="session")
-def standin() -> ModuleType:
-    """The module standin.py, which knows issues and runners too."""
-    module = _loaded("standin")
-    for more in ("standin_issues", "standin_runners"):
-        _loaded(more).add_to(module)
-    return module
-
-
-def _loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"github_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[f"github_{name}"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -114,7 +95,21 @@ def say(github: Any, standin: ModuleType, tmp_path: Path) -> Callable[..., str]:
     return comment
 
 
-@pytest.fixture(scope="session")
-def prism() -> ModuleType:
-    """The module prism.py."""
-    return _loaded("prism")
+@pytest.fixture(scope="module")
+def proxied(standin: ModuleType) -> Iterator[tuple[Any, str]]:
+    """A GitHub, and the address of a proxy before it that refuses what GitHub's description forbids."""
+    prism = load(HERE / "prism.py", "github_prism")
+    hub = standin.GitHub()
+    server = standin.serve(hub)
+    try:
+        process, address = prism.serve(hub.url)
+    except FileNotFoundError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"{error}: the contract with GitHub can't be checked")
+        pytest.skip(str(error))
+    front, url = prism.front(address, hub.url)
+    yield hub, url
+    front.shutdown()
+    server.shutdown()
+    process.kill()
+    process.wait()

@@ -209,11 +209,6 @@ class GitHub:
             SHAPES["comment"], {"id": comment["id"], "body": comment["body"], "html_url": url, "user": user}
         )
 
-    def shown_check(self, check: dict[str, Any]) -> Any:
-        shown = {key: value for key, value in check.items() if key != "annotations"}
-        output = {**check["output"], "annotations_count": len(check["annotations"])}
-        return overlaid(SHAPES["check"], {**shown, "output": output})
-
 
 def missing() -> Answer:
     """404, as GitHub says it."""
@@ -276,90 +271,6 @@ def edit_comment(hub: GitHub, query: dict[str, str], body: Any, number: str) -> 
     return hub.shown_comment(found)
 
 
-def list_checks(hub: GitHub, query: dict[str, str], body: Any, sha: str) -> Any:
-    found = [each for each in hub.checks if each["head_sha"] == sha and query.get("check_name") in (None, each["name"])]
-    return {"total_count": len(found), "check_runs": page([hub.shown_check(each) for each in found], query)}
-
-
-def too_much(output: dict[str, Any]) -> str:
-    if any(len(output.get(name) or "") > 65_535 for name in ("summary", "text")):
-        return "summary or text exceeds 65535 characters"
-    return "more than 50 annotations" if len(output.get("annotations", ())) > 50 else ""
-
-
-def change_check(hub: GitHub, check: dict[str, Any], body: Any) -> str:
-    output = dict(body.pop("output", {}))
-    if wrong := too_much(output):
-        return wrong
-    check["annotations"] = [*check["annotations"], *output.pop("annotations", ())]
-    check["output"] |= output
-    check.update(body)
-    return ""
-
-
-def create_check(hub: GitHub, query: dict[str, str], body: Any) -> Any:
-    check = {"id": hub.number(), "conclusion": None, "output": {"title": None, "summary": None}, "annotations": []}
-    if wrong := change_check(hub, check, dict(body)):
-        return refused(wrong)
-    hub.checks.append(check)
-    return 201, hub.shown_check(check), {}
-
-
-def edit_check(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    found = next((each for each in hub.checks if each["id"] == int(number)), None)
-    if found is None:
-        return missing()
-    wrong = change_check(hub, found, dict(body))
-    return refused(wrong) if wrong else hub.shown_check(found)
-
-
-def shown_status(hub: GitHub, status: dict[str, Any]) -> Any:
-    return overlaid(SHAPES["status"], {key: value for key, value in status.items() if key != "sha"})
-
-
-def create_status(hub: GitHub, query: dict[str, str], body: Any, sha: str) -> Any:
-    if len(body.get("description") or "") > 140:
-        return refused("description is too long (maximum is 140 characters)")
-    status = {"sha": sha, "id": hub.number(), **body}
-    hub.statuses.insert(0, status)
-    return 201, shown_status(hub, status), {}
-
-
-def list_statuses(hub: GitHub, query: dict[str, str], body: Any, sha: str) -> Any:
-    return page([shown_status(hub, each) for each in hub.statuses if each["sha"] == sha], query)
-
-
-def get_run(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    return overlaid(SHAPES["run"], hub.runs[int(number)]) if int(number) in hub.runs else missing()
-
-
-def list_runs(hub: GitHub, query: dict[str, str], body: Any) -> Any:
-    found = [each for each in hub.runs.values() if query.get("head_sha") in (None, each["head_sha"])]
-    found = [each for each in found if query.get("branch") in (None, each["head_branch"])]
-    found = [each for each in found if query.get("event") in (None, each["event"])]
-    shown = [overlaid(SHAPES["run"], each) for each in reversed(found)]
-    return {"total_count": len(shown), "workflow_runs": page(shown, query)}
-
-
-def list_jobs(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    found = [overlaid(SHAPES["job"], {"run_id": int(number), **each}) for each in hub.jobs.get(int(number), ())]
-    return {"total_count": len(found), "jobs": page(found, query)}
-
-
-def list_artifacts(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    found = [overlaid(SHAPES["artifact"], each) for each in hub.artifacts.get(int(number), ())]
-    return {"total_count": len(found), "artifacts": page(found, query)}
-
-
-def download(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    return 302, None, {"Location": f"{hub.url}/storage/{number}"}
-
-
-def rerun(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
-    hub.rerun.append(int(number))
-    return 201, {}, {}
-
-
 def who(hub: GitHub, query: dict[str, str], body: Any) -> Any:
     if hub.login == BOT:
         return 403, {"message": "Resource not accessible by integration", "documentation_url": HTML}, {}
@@ -383,11 +294,6 @@ def react(hub: GitHub, query: dict[str, str], body: Any, number: str) -> Any:
     return 201, overlaid(SHAPES["reaction"], {"content": body["content"]}), {}
 
 
-def dispatch(hub: GitHub, query: dict[str, str], body: Any, workflow: str) -> Any:
-    hub.dispatched.append({"workflow": workflow, **body})
-    return 204, None, {}
-
-
 ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", "/user", who),
     ("GET", "REPO/pulls", list_pulls),
@@ -397,18 +303,6 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("POST", r"REPO/issues/(\d+)/comments", create_comment),
     ("PATCH", r"REPO/issues/comments/(\d+)", edit_comment),
     ("POST", r"REPO/issues/comments/(\d+)/reactions", react),
-    ("GET", r"REPO/commits/([^/]+)/check-runs", list_checks),
-    ("POST", "REPO/check-runs", create_check),
-    ("PATCH", r"REPO/check-runs/(\d+)", edit_check),
-    ("POST", r"REPO/statuses/([0-9a-f]+)", create_status),
-    ("GET", r"REPO/commits/([^/]+)/statuses", list_statuses),
-    ("GET", "REPO/actions/runs", list_runs),
-    ("GET", r"REPO/actions/runs/(\d+)", get_run),
-    ("GET", r"REPO/actions/runs/(\d+)/artifacts", list_artifacts),
-    ("GET", r"REPO/actions/runs/(\d+)/jobs", list_jobs),
-    ("GET", r"REPO/actions/artifacts/(\d+)/zip", download),
-    ("POST", r"REPO/actions/runs/(\d+)/rerun(?:-failed-jobs)?", rerun),
-    ("POST", r"REPO/actions/workflows/([^/]+)/dispatches", dispatch),
     ("GET", r"REPO/collaborators/([^/]+)/permission", permission),
     ("GET", "REPO/contents/(.+)", content),
 ]

@@ -1,7 +1,7 @@
 """Nightly issues against the stand-in: made, kept in step, reopened, closed, and never doubled."""
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -305,26 +305,6 @@ def test_a_change_on_very_many_rows_fits(nights: Nights) -> None:
     (change,) = nights.changes()
 
     assert len(alert.page(change, "y" * 70_000 + alert.page(change))) <= 65_536
-
-
-@pytest.fixture(scope="module")
-def proxied(standin: ModuleType, prism: ModuleType) -> Iterator[tuple[Any, str]]:
-    import os
-
-    hub = standin.GitHub()
-    server = standin.serve(hub)
-    try:
-        process, address = prism.serve(hub.url)
-    except FileNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"{error}: the contract with GitHub can't be checked")
-        pytest.skip(str(error))
-    front, url = prism.front(address, hub.url)
-    yield hub, url
-    front.shutdown()
-    server.shutdown()
-    process.kill()
-    process.wait()
 
 
 def test_every_request_keeps_to_githubs_description(

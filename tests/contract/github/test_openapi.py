@@ -1,8 +1,6 @@
 """Every request that we send, and every answer that the stand-in gives, held against GitHub's own API description."""
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,26 +14,6 @@ from kernelci.model import Change
 
 KERNELS = [("kernels/softmax/tilelang.py", "modified")]
 QUICK = Patience(attempts=2, backoff_s=0.01, pace_s=0)
-
-
-@pytest.fixture(scope="module")
-def proxied(standin: ModuleType, request: pytest.FixtureRequest) -> Iterator[tuple[Any, str]]:
-    """A GitHub, and the address of a proxy before it that refuses what the description forbids."""
-    prism = request.getfixturevalue("prism")
-    hub = standin.GitHub()
-    server = standin.serve(hub)
-    try:
-        process, address = prism.serve(hub.url)
-    except FileNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"{error}: the contract with GitHub can't be checked")
-        pytest.skip(str(error))
-    front, url = prism.front(address, hub.url)
-    yield hub, url
-    front.shutdown()
-    server.shutdown()
-    process.kill()
-    process.wait()
 
 
 @pytest.fixture(autouse=True)

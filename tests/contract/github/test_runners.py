@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jwt
@@ -27,24 +26,6 @@ from tests.conftest import load
 
 QUICK = Patience(attempts=2, backoff_s=0.01, longest_s=0.1, secondary_s=0.02, timeout_s=5, pace_s=0)
 LABELS = ("self-hosted", "linux", "ephemeral", "gpu", "gpu:h200", "sm_90a", "gpus:8", "driver:570.86.15")
-
-
-@pytest.fixture(scope="module")
-def proxied(standin: ModuleType, request: pytest.FixtureRequest) -> Iterator[tuple[Any, str]]:
-    """A GitHub, and the address of a proxy before it that refuses what the description forbids."""
-    prism = request.getfixturevalue("prism")
-    hub = standin.GitHub()
-    server = standin.serve(hub)
-    try:
-        process, address = prism.serve(hub.url)
-    except FileNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"{error}: the contract with GitHub can't be checked")
-        pytest.skip(str(error))
-    yield hub, address
-    server.shutdown()
-    process.kill()
-    process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,9 @@ whose last ones are slower, which paired blocks confirmed: the issue that the ni
 """
 
 import datetime
-import importlib.util
 import json
 import re
 import shutil
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,21 +57,8 @@ def cost(case):
 RECORDED = acting.REPOSITORY / "benchmarks" / "recorded" / "h200_blocks.json"
 
 
-def _module(name: str) -> ModuleType:
-    path = Path(__file__).parents[1] / "github" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"github_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def hub() -> Iterator[Any]:
-    standin = _module("standin")
-    _module("standin_issues").add_to(standin)
+def hub(standin: ModuleType) -> Iterator[Any]:
     made = standin.GitHub()
     server = standin.serve(made)
     yield made
