@@ -1,13 +1,10 @@
 """The made-up year: small ones, played through."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
-
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "nightly_detection.py"
 
 
 @pytest.fixture(scope="module")
