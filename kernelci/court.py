@@ -141,6 +141,11 @@ def start_baseline(court: Court, arena: Arena, reference: Reference, name: str) 
     return start(court, BASELINE, own, arena, court.waiting.get(f"{reference.name} {court.device.torch_name}"))
 
 
+def keep_compiled(court: Court, reference: Reference, left: bytes) -> str:
+    """Keep what torch.compile has in its cache once a baseline was timed; says what was not compiled before that."""
+    return court.ahead.keep(f"{reference.name} {court.device.name}", left) if court.ahead is not None else ""
+
+
 def _baseline(reference: Reference, name: str) -> Start:
     return Start(baselines.source_of(reference, name), expression.ENTRY, "triton")
 

@@ -18,7 +18,7 @@ from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, call_of, source_of
 from kernelci.config import cache_folder
-from kernelci.court import Court, Start, start, start_baseline
+from kernelci.court import Court, Start, keep_compiled, start, start_baseline
 from kernelci.errors import Verdict
 from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
@@ -354,8 +354,8 @@ class KernelReferee:
     def baselines(self, cases: tuple[Case, ...], calibration: Calibration) -> tuple[baselines.Found, str]:
         """What a user would otherwise call on these cases, by case, measured once a run; and what that took."""
         court, device = self.court, self.device.torch_name
-        opened = partial(start_baseline, court)
-        return baselines.beside(court.baselines, device, self.reference, cases, calibration, opened)
+        opened, keep = partial(start_baseline, court), partial(keep_compiled, court, self.reference)
+        return baselines.beside(court.baselines, device, self.reference, cases, calibration, opened, keep)
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""

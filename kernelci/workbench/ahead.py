@@ -1,7 +1,8 @@
 """What torch.compile takes for baselines, done beside the earlier rungs: compiling, and the imports that it needs.
 
 What was compiled is kept between runs by its content: only a baseline's own process, which no kernel shares, writes
-it, and only such a process reads it. No time is kept.
+it, and only such a process reads it. Choices between configurations are kept of a process that was timed, and so alone
+on the GPU. No time is kept.
 """
 
 import contextlib
@@ -18,14 +19,14 @@ import torch
 import kernelci
 from kernelci.errors import RunnerBroken, Verdict
 from kernelci.reference import Case, Reference
-from kernelci.workbench import slots
+from kernelci.workbench import leftovers, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.cuda_memory import CudaFailed
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import DeadlinePassed, Refused, Warm
 from kernelci.workbench.session import Host, Session
 
-FORM = 1  # of what is kept: another number makes everything anew
+FORM = 2  # of what is kept: another number makes everything anew
 COMPILE_S = 300.0  # torch.compile's first call
 WARM_S = 120.0
 ROOM = 8  # so many times a case's tensors must be free: kernels that climb meanwhile need memory too
@@ -82,11 +83,13 @@ class Ahead:
         self._folder = folder
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ahead")
         self._caches: dict[str, Future[bytes]] = {}
+        self._keys: dict[str, str] = {}
         self._others: list[Future[None]] = []
 
     def compile(self, name: str, key: str, make: Callable[[], bytes]) -> None:
         """Have what is kept under this key, else make it, in the background; once for each name."""
         if name not in self._caches:
+            self._keys[name] = key
             self._caches[name] = self._threads.submit(self._had, key, make)
 
     def also(self, what: Callable[[], None]) -> None:
@@ -109,6 +112,17 @@ class Ahead:
             return ()
         return (future.result(),)
 
+    def keep(self, name: str, left: bytes) -> str:
+        """Keep what a process of this name has in its cache after it was timed, where that is more than it was loaded
+        with; says how much of it was compiled only then."""
+        before = b"".join(self.cache(name))
+        compiled = leftovers.code(left) - leftovers.code(before)
+        if name in self._keys and (compiled or leftovers.choices(left) - leftovers.choices(before)):
+            _write(self._folder / self._keys[name], left)
+            self._caches[name] = Future()
+            self._caches[name].set_result(left)
+        return f"files compiled only then: {len(compiled)}; " if compiled else ""
+
     def settle(self) -> None:
         """Wait until nothing is done any more; faults are met again where the baseline is timed."""
         wait(self._caches.values())
@@ -128,7 +142,8 @@ def key_of(reference: Reference, cases: Iterable[Case], gpu: str, installed: dic
 
 
 def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: Opened) -> bytes:
-    """What torch.compile leaves in its cache of these cases, called once each; empty where memory is short."""
+    """What torch.compile leaves in its cache of these cases, called once each, but for choices between configurations;
+    empty where memory is short."""
     layouts = [slots.layout(reference, case) for case in cases]
     size = max((layout.bytes(1) for layout in layouts), default=0)
     if not size or not _has_room(device, size):
@@ -138,7 +153,7 @@ def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: O
     except CudaFailed:
         return b""
     try:
-        return _called(arena, reference, cases, opened)
+        return leftovers.without_choices(_called(arena, reference, cases, opened))
     except Verdict:
         return b""
     finally:

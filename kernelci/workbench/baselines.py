@@ -4,28 +4,25 @@ They are trusted code: their outputs are not judged, since an eager expression i
 kernel may, but they must be finite. What fails is a note.
 """
 
+import contextlib
 import math
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import torch
 from msgspec import Struct
 
 from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit, number
 from kernelci.reference import Case, Reference
-from kernelci.workbench import clock, expression, slots, timing
+from kernelci.workbench import expression, timing, unjudged
 from kernelci.workbench.ahead import COMPILE_S
-from kernelci.workbench.arena import Arena, dtype_of
+from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Time
-from kernelci.workbench.contest import COPIED, Contestant, at_once, started
-from kernelci.workbench.narrow import is_float
-from kernelci.workbench.protocol import Source, Spots
+from kernelci.workbench.contest import COPIED, at_once, started
+from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Session
-
-WINDOWS = 3
+from kernelci.workbench.spent import Spent
 
 
 class Baseline(Struct, frozen=True):
@@ -41,21 +38,32 @@ Found = dict[str, tuple[Baseline, ...]]
 Opened = Callable[[Arena, Reference, str], Session]
 Kept = dict[tuple[str, str, str], tuple[Baseline, ...]]
 """By device, reference and case: one run measures each once, for all kernels of the reference."""
+Keep = Callable[[bytes], str]
+"""Takes what torch has compiled, and says so where that was not ready before."""
+ONCE = "baselines, once for each reference"
 
 
 def beside(
-    kept: Kept, device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration, opened: Opened
+    kept: Kept,
+    device: str,
+    reference: Reference,
+    cases: Sequence[Case],
+    calibration: Calibration,
+    opened: Opened,
+    keep: Keep | None = None,
 ) -> tuple[Found, str]:
     """Each case's baselines by the case's id, measured where `kept` has none; and a note of the time that this took.
 
-    `opened` gives the session of one of them by its name, in a process that no kernel shares, on an arena.
+    `opened` gives the session of one of them by its name, in a process that no kernel shares, on an arena. `keep` is
+    given what torch.compile has in its cache at the end.
     """
     missing = [case for case in cases if (device, reference.name, case.id) not in kept]
-    began, note = time.monotonic(), ""
+    began, spent, note = time.monotonic(), Spent(), ""
     if missing:
-        found = measure(device, reference, missing, calibration, opened)
+        found, left = measure(device, reference, missing, calibration, opened, spent)
         kept |= {(device, reference.name, name): each for name, each in found.items()}
-        note = f"seconds of the baselines, once for each reference: {time.monotonic() - began:.1f}"
+        said = keep(left) if keep is not None and left else ""
+        note = f"{ONCE}: {said}{spent.text(time.monotonic() - began)}"
     return {case.id: kept[device, reference.name, case.id] for case in cases}, note
 
 
@@ -66,22 +74,26 @@ def names(reference: Reference) -> tuple[str, ...]:
 
 
 def measure(
-    device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration, opened: Opened
-) -> Found:
-    """Every baseline on every case, one process for each baseline, on slots like a kernel's."""
-    found: dict[str, list[Baseline]] = {case.id: [] for case in cases}
+    device: str, reference: Reference, cases: Sequence[Case], calibration: Calibration, opened: Opened, spent: Spent
+) -> tuple[Found, bytes]:
+    """Every baseline on every case, one process for each baseline, on slots like a kernel's; and what torch.compile
+    has in its cache by then: nothing where that process ended."""
     try:
-        arena, _ = timing.arena_for(device, reference, cases, calibration, returns=True)
+        with spent.during("setting_up"):
+            arena, _ = timing.arena_for(device, reference, cases, calibration, returns=True)
     except Verdict as verdict:
         note = Baseline("all", note=verdict.message)
-        return {case.id: (note,) for case in cases}
+        return {case.id: (note,) for case in cases}, b""
+    with spent.during("starting"):
+        started_ones = _started(arena, reference, opened)
+    sessions = {name: one for name, one in started_ones.items() if isinstance(one, Session)}
     try:
-        for name, session in _started(arena, reference, opened).items():
-            for case, one in zip(cases, _each(name, session, arena, reference, cases, calibration), strict=True):
-                found[case.id].append(one)
+        found = {case.id: _on(case, started_ones, sessions, arena, reference, calibration, spent) for case in cases}
+        return found, _left(sessions.get(expression.COMPILE))
     finally:
-        arena.close()
-    return {case: tuple(each) for case, each in found.items()}
+        with spent.during("ending"):
+            at_once(Session.close, list(sessions.values()))
+            arena.close()
 
 
 def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, Session | Verdict]":
@@ -89,57 +101,40 @@ def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, S
     found: dict[str, Session | Verdict] = {}
     for name in names(reference):
         try:
-            found[name] = opened(arena, reference, name)
+            found[name] = session = opened(arena, reference, name)
+            session.limits.call_s = max(session.limits.call_s, COMPILE_S)
         except Verdict as verdict:
             found[name] = verdict
     at_once(started, [one for one in found.values() if isinstance(one, Session)])
     return found
 
 
-def _each(
-    name: str,
-    session: "Session | Verdict",
+def _on(
+    case: Case,
+    all_of_them: "Mapping[str, Session | Verdict]",
+    sessions: Mapping[str, Session],
     arena: Arena,
     reference: Reference,
-    cases: Sequence[Case],
     calibration: Calibration,
-) -> Iterator[Baseline]:
-    """One baseline on each case, by one process as long as it lives."""
-    if isinstance(session, Verdict):
-        yield from (_failed(name, session) for _ in cases)
-        return
-    session.limits.call_s = max(session.limits.call_s, COMPILE_S)
-    try:
-        for case in cases:
-            yield _one(name, session, arena, reference, case, calibration)
-    finally:
-        session.close()
+    spent: Spent,
+) -> tuple[Baseline, ...]:
+    """All baselines on one case, in the order of their names; those that have no session with what is wrong."""
+    found = unjudged.timed(sessions, reference, case, arena, calibration, spent)
+    return tuple(_baseline(name, found.get(name, one)) for name, one in all_of_them.items())
 
 
-def _one(
-    name: str, session: Session, arena: Arena, reference: Reference, case: Case, calibration: Calibration
-) -> Baseline:
-    one, layout = Contestant(name, session), slots.layout(reference, case, arena.serves)
-    room = timing.most_calls(reference, case, layout, arena.size, calibration)
-    try:
-        scouted = _tried(one, arena, reference, case, min(room, timing.SCOUT_CALLS), timing.SCOUT_WINDOWS)
-        ns = min(map(calibration.overhead.closest, scouted.windows))
-        calls = timing.calls_for(ns, max(1, layout.read + layout.written), room, calibration)
-        tried = _tried(one, arena, reference, case, calls, WINDOWS)
-        found, copied = clock.time_of(tried.windows, calibration.overhead), tried.course.copied.get(one.side, "")
-        session.forget()
-    except Verdict as verdict:
-        return _failed(name, verdict)
-    return Baseline(name, found, f"{COPIED}: {copied}" if copied else "")
+def _baseline(name: str, found: "unjudged.Timed | Session | Verdict") -> Baseline:
+    if isinstance(found, unjudged.Timed):
+        return Baseline(name, found.time, f"{COPIED}: {found.copied}" if found.copied else "")
+    assert isinstance(found, Verdict)
+    return Baseline(name, note=" ".join(found.message.split())[:300])
 
 
-def _failed(name: str, verdict: Verdict) -> Baseline:
-    return Baseline(name, note=" ".join(verdict.message.split())[:300])
-
-
-def _tried(one: Contestant, arena: Arena, reference: Reference, case: Case, calls: int, count: int) -> timing.Tried:
-    """So many windows of so many calls. Raises Verdict."""
-    return timing.first_windows(one, Unjudged(reference, case, arena, calls, secrets.token_hex(8)), count)
+def _left(session: Session | None) -> bytes:
+    """What its compilers left."""
+    with contextlib.suppress(Verdict):
+        return session.packed() if session is not None and session.life else b""
+    return b""
 
 
 def source_of(reference: Reference, name: str) -> Source:
@@ -147,20 +142,6 @@ def source_of(reference: Reference, name: str) -> Source:
     own = "kernelci_baseline.py"
     text = expression.source(reference.path, name).encode()
     return Source("baseline", own, {own: text, reference.path.name: reference.path.read_bytes()})
-
-
-class Unjudged(slots.Bank):
-    """Slots whose outputs only have to be finite, in the first and the last of a window."""
-
-    def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
-        """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
-        self.require(spots or {}, count)
-        for name, spec in self.layout.outputs.items():
-            dtype = dtype_of(spec.dtype)
-            if self.reference.nan_allowed or not spec.elements or not is_float(dtype) or dtype.itemsize == 1:
-                continue
-            if not all(bool(torch.isfinite(self.result(name, slot, spots or {})).all()) for slot in {0, count - 1}):
-                raise Verdict("not-finite", f"output {name} is not finite")
 
 
 def metrics(row: Row, found: Sequence[Baseline]) -> Iterator[Metric]:

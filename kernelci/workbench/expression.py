@@ -23,8 +23,13 @@ _IMPORTED = ("compile_fx", "async_compile", "codecache", "lowering", "runtime.tr
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """The variables of a process that compiles expressions, which keeps what it compiles below `cache`."""
-    return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    """The variables of a process that compiles expressions, which keeps what it compiles below `cache`: C++ headers,
+    which torch would keep elsewhere, are not compiled ahead."""
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    }
 
 
 def source(reference: Path, name: str) -> str:
@@ -75,14 +80,11 @@ def casting(function: Callable[..., Any], outputs: Mapping[str, TensorSpec]) -> 
 def compiled(run: Callable[..., dict[str, torch.Tensor]]) -> Callable[..., dict[str, torch.Tensor]]:
     """By torch.compile as a user would call it, for these shapes alone; within this process and its folder.
 
-    What is compiled may be found in a cache. Which of several configurations is the fastest is asked anew: whoever
-    filled the cache was not alone on the GPU.
+    What is compiled may be found in a cache, and so may which of several configurations is the fastest.
     """
     import torch._inductor.config as settings
 
     settings.compile_threads = 1  # else it starts processes of its own
-    if hasattr(settings, "autotune_local_cache"):
-        settings.autotune_local_cache = False
     torch._dynamo.reset()
     made: Callable[..., dict[str, torch.Tensor]] = torch.compile(run, dynamic=False)
     return made

@@ -1,21 +1,20 @@
 """torch's compilation of a baseline, made ahead for real: the process that times it compiles nothing more."""
 
-import io
-import re
-import tarfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kernelci import catalog, config, ladder
-from kernelci.court import Court, compile_ahead, start_baseline
+from kernelci.court import Court, compile_ahead, keep_compiled, start_baseline
 from kernelci.reference import Reference, load
-from kernelci.workbench import baselines, timing
+from kernelci.workbench import baselines, leftovers
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead
-from kernelci.workbench.expression import COMPILE
+from kernelci.workbench.expression import COMPILE, EAGER
+from kernelci.workbench.spent import Spent
 
 pytestmark = pytest.mark.gpu
 
@@ -32,8 +31,6 @@ def outputs(case):
 def reference(x):
     return (x * x.float().square().mean(dim=-1, keepdim=True).rsqrt()).to(x.dtype) + 1
 """
-# What a compilation leaves: graphs, their Python, machine code. The rest are locks and the like.
-COMPILED = re.compile(r"\.py$|\.cubin$|/fxgraph/|/aotautograd/")
 
 
 @pytest.fixture
@@ -58,25 +55,20 @@ def court(tmp_path: Path, reference: Reference) -> Iterator[Court]:
         yield made
 
 
-def _compiled(packed: bytes) -> set[str]:
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        return {name for name in archive.getnames() if COMPILED.search(name)}
-
-
-def test_the_process_that_is_timed_finds_all_compiled(court: Court, reference: Reference) -> None:
+def test_the_process_that_is_timed_finds_all_compiled_and_chooses(court: Court, reference: Reference) -> None:
     assert court.ahead is not None
-    (kept,) = court.ahead.cache(f"{reference.name} {court.device.name}")
-    cases = reference.cases()
-    arena, _ = timing.arena_for(court.device.torch_name, reference, cases, CALIBRATION, returns=True)
-    session = start_baseline(court, arena, reference, COMPILE)
-    try:
-        for case in cases:  # what the clocks say of it is not asked here
-            baselines._one(COMPILE, session, arena, reference, case, CALIBRATION)
-        left = session.packed()
-    finally:
-        session.close()
-        arena.close()
-    assert (True, set()) == (bool(_compiled(kept)), _compiled(left) - _compiled(kept))
+    device, opened = court.device.torch_name, partial(start_baseline, court)
+    name = f"{reference.name} {court.device.name}"
+    said, choices = [], []
+    for _ in range(2):  # the second finds choices too
+        (kept,) = court.ahead.cache(name)
+        found, left = baselines.measure(device, reference, reference.cases(), CALIBRATION, opened, Spent())
+        new = leftovers.code(left) - leftovers.code(kept)
+        said.append((bool(leftovers.code(kept)), new, {each.name for each in found[reference.cases()[0].id]}))
+        choices.append(leftovers.choices(left) - leftovers.choices(kept))
+        keep_compiled(court, reference, left)
+    assert [(True, set(), {EAGER, COMPILE})] * 2 == said
+    assert set() == choices[1]
 
 
 def test_the_process_that_waits_is_the_one_that_is_timed(court: Court, reference: Reference) -> None:

@@ -103,4 +103,4 @@ def test_without_bench_cases_nothing_is_compiled_ahead(court: Court, reference: 
 
 
 def test_only_baselines_keep_what_torch_compiles(tmp_path: Path) -> None:
-    assert {"TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_COMPILE_THREADS"} == set(expression.environment(tmp_path))
+    assert str(tmp_path / "inductor") == expression.environment(tmp_path)["TORCHINDUCTOR_CACHE_DIR"]

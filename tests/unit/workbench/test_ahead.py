@@ -140,6 +140,44 @@ def _broken() -> bytes:
     raise RunnerBroken("the zygote is gone")
 
 
+def _archive(*names: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    return buffer.getvalue()
+
+
+def test_choices_of_who_was_timed_are_kept(started: Callable[[], Ahead]) -> None:
+    loaded, chosen = _archive("a.py"), _archive("a.py", "a.best_config")
+    first, second = started(), started()
+    first.compile("a", "key", lambda: loaded)
+    assert "" == first.keep("a", chosen)
+    second.compile("a", "key", lambda: b"never asked")
+    assert ((chosen,), (chosen,)) == (first.cache("a"), second.cache("a"))
+
+
+def test_what_was_compiled_only_when_it_was_timed_is_said_and_kept(started: Callable[[], Ahead]) -> None:
+    more = _archive("a.py", "b.cubin", "b.lock")
+    first, second = started(), started()
+    first.compile("a", "key", lambda: _archive("a.py"))
+    assert "files compiled only then: 1; " == first.keep("a", more)
+    second.compile("a", "key", lambda: b"never asked")
+    assert (more,) == second.cache("a")
+
+
+def test_what_was_there_is_not_written_again(started: Callable[[], Ahead]) -> None:
+    loaded = _archive("a.py", "a.best_config")
+    one = started()
+    one.compile("a", "key", lambda: loaded)
+    assert ("", (loaded,)) == (one.keep("a", _archive("a.py", "other.lock")), one.cache("a"))
+
+
+def test_nothing_is_kept_of_what_nobody_compiles_ahead(started: Callable[[], Ahead], tmp_path: Path) -> None:
+    started().keep("a", _archive("a.py"))
+    assert not (tmp_path / "kept").exists()
+
+
 def test_settled_is_when_all_is_done(started: Callable[[], Ahead]) -> None:
     one, done, may_end = started(), threading.Event(), threading.Event()
     one.compile("a", "key", lambda: b"1" if may_end.wait(30) else b"")

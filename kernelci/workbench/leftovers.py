@@ -1,0 +1,44 @@
+"""What torch.compile leaves in its cache folder, as an archive: compiled code, and choices between configurations.
+
+Names as in torch/_inductor: `codecache.py` (graphs, Python, C++), `runtime/autotune_cache.py` (choices), and Triton's
+cache of machine code.
+"""
+
+import io
+import re
+import tarfile
+
+CHOICE = ".best_config"
+_CODE = re.compile(r"\.(py|so|cubin)$|/fxgraph/|/aotautograd/")
+
+
+def code(archive: bytes) -> set[str]:
+    """The files that hold compiled code; none of an empty archive."""
+    return {name for name in _files(archive) if _CODE.search(name)}
+
+
+def choices(archive: bytes) -> set[str]:
+    """The files that say which of several configurations was the fastest."""
+    return {name for name in _files(archive) if name.endswith(CHOICE)}
+
+
+def without_choices(archive: bytes) -> bytes:
+    """The same archive but for them: whoever made them was not alone on the GPU."""
+    if not choices(archive):
+        return archive
+    buffer = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as whole,
+        tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as left,
+    ):
+        for member in whole:
+            if not member.name.endswith(CHOICE):
+                left.addfile(member, whole.extractfile(member) if member.isreg() else None)
+    return buffer.getvalue()
+
+
+def _files(archive: bytes) -> list[str]:
+    if not archive:
+        return []
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+        return [member.name for member in opened if member.isreg() or member.islnk()]

@@ -1,0 +1,114 @@
+"""Windows of what is trusted: timed by the kernel's clock on slots like a kernel's, and judged by nobody."""
+
+import secrets
+from collections.abc import Mapping
+
+import torch
+from msgspec import Struct
+
+from kernelci.errors import Verdict
+from kernelci.reference import Case, Reference
+from kernelci.workbench import clock, slots, timing
+from kernelci.workbench.arena import Arena, dtype_of
+from kernelci.workbench.calibration import Calibration
+from kernelci.workbench.clock import Time, Window
+from kernelci.workbench.contest import Contestant, Course
+from kernelci.workbench.narrow import is_float
+from kernelci.workbench.protocol import Spots
+from kernelci.workbench.series import usual_mode
+from kernelci.workbench.session import Session
+from kernelci.workbench.spent import Spent
+
+WINDOWS = 3
+
+
+class Timed(Struct, frozen=True):
+    """The time of one call, and why its result is copied while the clock runs, if it is."""
+
+    time: Time
+    copied: str = ""
+
+
+class Unjudged(slots.Bank):
+    """Slots whose outputs only have to be finite, in the first and the last of a window.
+
+    Their values are drawn once: what is trusted remembers none. Those that a call overwrites are drawn anew.
+    """
+
+    _dealt = 0
+
+    def deal(self, count: int | None = None, spots: Mapping[str, Spots] | None = None) -> None:
+        """Values for the first `count` slots, where these have none yet."""
+        wanted = self.count if count is None else count
+        in_place = any(spec.alias for spec in self.layout.outputs.values())
+        if in_place or self._dealt < wanted:
+            super().deal(wanted, spots)
+            self._dealt = wanted
+
+    def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
+        """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
+        self.require(spots or {}, count)
+        for name, spec in self.layout.outputs.items():
+            dtype = dtype_of(spec.dtype)
+            if self.reference.nan_allowed or not spec.elements or not is_float(dtype) or dtype.itemsize == 1:
+                continue
+            if not all(bool(torch.isfinite(self.result(name, slot, spots or {})).all()) for slot in {0, count - 1}):
+                raise Verdict("not-finite", f"output {name} is not finite")
+
+
+def timed(
+    those: Mapping[str, Session],
+    reference: Reference,
+    case: Case,
+    arena: Arena,
+    calibration: Calibration,
+    spent: Spent,
+) -> "dict[str, Timed | Verdict]":
+    """One case by each of them, by name: a scout each, then full windows, all on the same slots."""
+    layout = slots.layout(reference, case, arena.serves)
+    room = timing.most_calls(reference, case, layout, arena.size, calibration)
+    touched = max(1, layout.read + layout.written)
+    few = min(room, timing.SCOUT_CALLS)
+    bank = _bank(reference, case, arena, few)
+    scouted = {name: _windows(name, one, bank, few, timing.SCOUT_WINDOWS, spent) for name, one in those.items()}
+    calls = {
+        name: timing.calls_for(min(map(calibration.overhead.closest, found.windows)), touched, room, calibration)
+        for name, found in scouted.items()
+        if not isinstance(found, Verdict)
+    }
+    bank = _bank(reference, case, arena, max(calls.values(), default=1))
+    full = {name: _windows(name, those[name], bank, count, WINDOWS, spent) for name, count in calls.items()}
+    return {name: _time(full.get(name, found), calibration) for name, found in scouted.items()}
+
+
+class _Ran(Struct, frozen=True):
+    windows: list[Window]
+    copied: str
+
+
+def _bank(reference: Reference, case: Case, arena: Arena, count: int) -> Unjudged:
+    return Unjudged(reference, case, arena, count, secrets.token_hex(8))
+
+
+def _windows(name: str, session: Session, bank: Unjudged, calls: int, count: int, spent: Spent) -> "_Ran | Verdict":
+    """So many windows of so many calls; the process keeps nothing of them."""
+    one, course = Contestant(name, session), Course(bank, {"full": calls}, usual_mode(bank.device))
+    try:
+        with spent.during("drawing"):
+            bank.deal()
+        with spent.during("readying"):
+            one.prepare(0, course, "full", None)
+        windows = [one.go(0, course, "full", spent) for _ in range(count)]
+        session.forget()
+    except Verdict as verdict:
+        return verdict
+    return _Ran(windows, course.copied.get(name, ""))
+
+
+def _time(found: "_Ran | Verdict", calibration: Calibration) -> "Timed | Verdict":
+    if isinstance(found, Verdict):
+        return found
+    try:
+        return Timed(clock.time_of(found.windows, calibration.overhead), found.copied)
+    except Verdict as verdict:
+        return verdict
