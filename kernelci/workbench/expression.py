@@ -19,7 +19,17 @@ from kernelci.workbench.draws import Sketch
 
 EAGER, COMPILE, LIBRARY = "eager", "compile", "library:"
 ENTRY = "baseline"
-_IMPORTED = ("compile_fx", "async_compile", "codecache", "lowering", "runtime.triton_heuristics")
+_IMPORTED = (
+    "torch._inductor.compile_fx",
+    "torch._inductor.async_compile",
+    "torch._inductor.codecache",
+    "torch._inductor.lowering",
+    "torch._inductor.runtime.triton_heuristics",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._dynamo.backends.inductor",
+    "torch.fx.experimental.validator",
+    "torch.distributed.tensor.experimental",
+)
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -94,7 +104,7 @@ def warm() -> None:
     """Make the imports and hashes that compiling takes. Nothing is compiled: that would open a context on a GPU."""
     for name in _IMPORTED:
         with contextlib.suppress(ImportError):
-            importlib.import_module(f"torch._inductor.{name}")
+            importlib.import_module(name)
     for module, key in (("codecache", "torch_key"), ("runtime.triton_compat", "triton_key")):
         with contextlib.suppress(ImportError, AttributeError):  # names that no documentation promises
             getattr(importlib.import_module(f"torch._inductor.{module}"), key)()
