@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import secrets
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from kernelci.config import Config, cache_folder
 from kernelci.court import Court, compile_ahead, zygote_for
 from kernelci.errors import ConfigError, Verdict
 from kernelci.gate import Gate
+from kernelci.gpus import for_target
 from kernelci.lanes import spread
 from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report, RungResult
 from kernelci.referee import KernelReferee
@@ -34,10 +36,12 @@ from kernelci.rungs import ladder as all_rungs
 from kernelci.workbench import sandbox
 from kernelci.workbench.ahead import Ahead
 from kernelci.workbench.device import choose, environment, find, find_all, serves
+from kernelci.workbench.draws import FAMILIES
 from kernelci.workbench.truths import Truths
 
 # Kernels that climb at once: each waits for its own candidate most of the time (compiling for its first calls).
 LANES = {True: 4, False: 2}
+SWITCH_S = 5e-4  # Python's 5 ms would keep the thread that waits for a window from noting its end
 
 
 class Plan(Struct, frozen=True):
@@ -70,7 +74,9 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     known = all_rungs(catalog.root / config.rungs)
     usual = chosen(known, plan.rungs)
     rungs = {one.name: chosen(known, plan.own[one.name]) if one.name in plan.own else usual for one in plan.kernels}
+    _check_asked(config, plan)
     _prepare(plan.out)
+    results.check_writable(cache_folder(config), "name another: `cache` in the configuration, or KERNELCI_CACHE")
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done: dict[str, Ascent] = {}
     over = threading.Event()
@@ -143,9 +149,12 @@ def opened(catalog: Catalog, config: Config, plan: Plan) -> Iterator[Court]:
         base=plan.base,
         ahead=Ahead(cache_folder(config) / "baselines") if config.baselines else None,
     )
+    switch_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
     try:
         yield court
     finally:
+        sys.setswitchinterval(switch_s)
         court.builder.close()
         for waiting in court.waiting.values():
             waiting.close()
@@ -168,21 +177,24 @@ def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> Rungs:
     return tuple((rung, rung.name in needed) for rung in known)
 
 
+def _check_asked(config: Config, plan: Plan) -> None:
+    """Raises ConfigError for a target or a draw that nobody knows."""
+    for target in (*plan.targets, *config.targets):
+        try:
+            for_target(target)
+        except KeyError as error:
+            raise ConfigError(str(error.args[0]), hint="correct --target, or `targets` in the configuration") from error
+    if plan.draw and plan.draw.partition(":")[0] not in FAMILIES:
+        raise ConfigError(f"no draw {plan.draw!r}", hint=f"for example outliers:0; there are {', '.join(FAMILIES)}")
+
+
 def _prepare(out: Path) -> None:
-    """No results and files of an earlier run. Raises ConfigError where the folder can't be written."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        is_report = (out / results.FILE_NAME).is_file()  # else such a folder is somebody else's
-        for name in results.FOLDERS if is_report else results.FOLDERS[:1]:
-            shutil.rmtree(out / name, ignore_errors=True)
-        (out / results.FILE_NAME).unlink(missing_ok=True)
-        probe = out / ".writable"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(
-            f"can't write to {out}: {error.strerror}", hint="name another with --out", code="output-folder"
-        ) from error
+    """No results and files of an earlier run. Raises KernelciError where the folder can't be written."""
+    results.check_writable(out)
+    is_report = (out / results.FILE_NAME).is_file()  # else such a folder is somebody else's
+    for name in results.FOLDERS if is_report else results.FOLDERS[:1]:
+        shutil.rmtree(out / name, ignore_errors=True)
+    (out / results.FILE_NAME).unlink(missing_ok=True)
 
 
 def _climb_all(

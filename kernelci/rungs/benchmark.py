@@ -48,9 +48,9 @@ def benchmark(referee: Referee) -> Findings:
     base = None if inherited and _same_sources(referee) else referee.base
     sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
     device, auditor = referee.device.torch_name, referee.auditor()
-    enough, differs = _enough(referee, inherited), _differs(referee, inherited)
+    undecided, differs = _undecided(referee, inherited), _differs(referee, inherited)
     means = duel.Means(
-        device, sides, referee.probe, referee.watch, enough, referee.seed, auditor, _returns(referee), differs
+        device, sides, referee.probe, referee.watch, undecided, referee.seed, auditor, _returns(referee), differs
     )
     calibrated = time.monotonic() - began
     found = duel.run(means, referee.reference, cases, calibration)
@@ -191,18 +191,18 @@ def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind
     return stats.decide(found.effect(), q, floor, noise=noise, cycles=found.cycles(), plain=found.plain())
 
 
-def _enough(referee: Referee, inherited: bool = False) -> duel.Enough:
-    """Whether every row has an answer: no fault, and not UNKNOWN."""
+def _undecided(referee: Referee, inherited: bool = False) -> duel.Undecided:
+    """The rows without an answer: neither a fault nor another verdict than UNKNOWN."""
     kind = _kinds(inherited)[0]
 
-    def enough(group: list[Measured], overhead: Overhead) -> bool:
+    def undecided(group: list[Measured], overhead: Overhead) -> list[Measured]:
         duels = [(one, _duel(one, overhead, kind)) for one in group if not one.head_fault and not one.base_fault]
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
         answers = [_answer(referee, one, found, q, kind) for (one, found), q in zip(known, qs, strict=True)]
-        return Answer.UNKNOWN not in answers
+        return [one for (one, _), answer in zip(known, answers, strict=True) if answer is Answer.UNKNOWN]
 
-    return enough
+    return undecided
 
 
 def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:

@@ -8,7 +8,7 @@ import contextlib
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
@@ -137,6 +137,8 @@ class Contest:
         self.configs: dict[tuple[str, int], int] = {}
         self.blocks: list[list[Block]] = [[] for _ in courses]
         self.faults: dict[tuple[str, int], Verdict] = {}
+        self.resting: set[int] = set()
+        """The places of the courses that get no more blocks."""
         self.spent = Spent()
 
     def number(self, index: int, kind: Kind) -> int:
@@ -145,8 +147,8 @@ class Contest:
         return index * len(kinds) + kinds.index(kind)
 
     def batch(self, sides: Sequence[str], blocks: int, watch: Watch, full_only: bool = False) -> None:
-        """So many more blocks of every course that has no fault, each with fresh processes; with `full_only` of full
-        windows alone."""
+        """So many more blocks of every course that neither rests nor has a fault, each with fresh processes; with
+        `full_only` of full windows alone."""
         rows = [
             [Contestant(side, self._sides[_owner(side)](self._arena), number, full_only) for side in sides]
             for number in range(blocks)
@@ -156,15 +158,18 @@ class Contest:
             with self.spent.during("starting"):
                 probe = self._start(those)
             with self.spent.during("readying"):
-                for index, course in enumerate(self.courses):
+                for index, course in self._active():
                     self._prepare(those, index, course)
-            for index, course in enumerate(self.courses):
+            for index, course in self._active():
                 for row in rows:
                     if not self._faulty(index, sides):
                         self.blocks[index].append(self._block(row, index, course, watch, probe))
         finally:
             with self.spent.during("ending"):
                 at_once(Session.close, [one.session for one in those])
+
+    def _active(self) -> Iterator[tuple[int, Course]]:
+        return ((index, course) for index, course in enumerate(self.courses) if index not in self.resting)
 
     def _start(self, those: Sequence[Contestant]) -> Probe:
         """All processes at the same time: the probe's, unless it is there, and theirs."""

@@ -65,20 +65,20 @@ class Result(Struct):
     spent: Spent
 
 
-Enough = Callable[[list[Measured], Overhead], bool]
+Undecided = Callable[[list[Measured], Overhead], list[Measured]]
 Differs = Callable[[Measured, Overhead], bool]
 
 
 class Means(Struct):
     """What a duel is fought with: how candidates of each side start ("head", and perhaps "base"), and a probe; how the
-    GPU is watched; what says, after each contest, whether there are enough blocks; what audits head; and which rows
-    are to be measured once again."""
+    GPU is watched; what says, after each contest, which rows need more blocks; what audits head; and which rows are to
+    be measured once again."""
 
     device: str
     sides: Mapping[str, Opener]
     probe: Callable[[Arena], Probe]
     watch: Watch
-    enough: Enough
+    undecided: Undecided
     seed: str
     auditor: Auditor
     returns: bool = False
@@ -221,14 +221,17 @@ def _opened(
 
 
 def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequence[str], result: Result) -> None:
-    """Blocks until there are enough."""
+    """Blocks until no row needs more; one that has its answer gets no others."""
     for blocks, aa in _steps(names):
         contest.batch((*names, "base'") if aa else names, blocks, means.watch)
         with result.spent.during("judging"):
             _take(contest, group)
             result.overhead = beside(contest.probed, result.overhead)
-            if means.enough(group, result.overhead):
-                break
+            undecided = means.undecided(group, result.overhead)
+        if not undecided:
+            break
+        more = set(map(id, undecided))
+        contest.resting = {place for place, one in enumerate(group) if id(one) not in more}
 
 
 def _once_more(
@@ -250,7 +253,7 @@ def _once_more(
 def _alone(means: Means, contest: Contest, group: Sequence[Measured], full_only: bool = False) -> None:
     """A block of the base while no process of head is there, apart from those beside head. Its time is in the full
     windows; who asks whether the base has a fault of its own needs the others too."""
-    beside_head, contest.blocks = contest.blocks, [[] for _ in contest.courses]
+    beside_head, contest.blocks, contest.resting = contest.blocks, [[] for _ in contest.courses], set()
     contest.batch(("base",), ALONE_FIRST, means.watch, full_only)
     for place, one in enumerate(group):
         one.alone += contest.blocks[place]

@@ -21,13 +21,15 @@ from kernelci.workbench.session import Session
 from kernelci.workbench.spent import Spent
 
 WINDOW_NS = 20e6
-MAX_CALLS = 4096  # a graph of so many calls takes about a tenth of a second to capture
+MAX_CALLS = 8192  # a graph of so many calls takes about two tenths of a second to capture
 MAX_CALLS_DRAWN_ALONE = 64
 SCOUT_CALLS, SCOUT_WINDOWS = 64, 2
 MEMORY_SHARE = 0.3  # of what is free goes to the arena; the pools and the oracle need the rest
 MEMORY_BYTES = 40 * 2**30
 LEAST_CALLS = 2
 HOT_ROUNDS = 3
+# What a window costs beside its calls varies by 0.1 ms, so where memory makes windows short, a block has twice as many.
+SHORT, SHORT_ROUNDS = 0.75, 2
 
 
 def arena_for(
@@ -139,8 +141,9 @@ def calls_for(ns: float, touched: int, most: int, calibration: Calibration, wind
 def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
     """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size.
 
-    Arithmetic at full rate takes a GPU to its power limit, where single windows lose up to a tenth of the clock. So
-    where arithmetic binds, windows are half as long, and a block has three times as many: its fastest is a free one.
+    Where they are much shorter, for want of memory, there are more of them. Arithmetic at full rate takes a GPU to its
+    power limit, where single windows lose up to a tenth of the clock. So where arithmetic binds, windows are half as
+    long, and a block has three times as many: its fastest is a free one.
     """
     layout = slots.layout(reference, case, arena.serves)
     most = most_calls(reference, case, layout, arena.size, calibration)
@@ -161,4 +164,5 @@ def course(arena: Arena, reference: Reference, case: Case, ns: float, calibratio
     for _ in range(3):
         bank.deal()
         usual.append(bank.fill_ns)
-    return Course(bank, calls, usual_mode(arena.device), sorted(usual)[1], rounds=HOT_ROUNDS if hot else 1)
+    rounds = HOT_ROUNDS if hot else SHORT_ROUNDS if full * ns < SHORT * WINDOW_NS else 1
+    return Course(bank, calls, usual_mode(arena.device), sorted(usual)[1], rounds=rounds)

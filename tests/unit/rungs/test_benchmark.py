@@ -250,25 +250,25 @@ def test_note_of_a_time_by_one_clock(referee: Any) -> None:
     ids=["same", "slower", "faster", "slower, too early", "same at once", "noise", "one block"],
 )
 def test_whether_there_are_enough_blocks(referee: Any, blocks: list[Block], enough: bool) -> None:
-    assert enough == benchmark._enough(referee)([_one(referee.reference, blocks)], COST)
+    assert enough == (not benchmark._undecided(referee)([_one(referee.reference, blocks)], COST))
 
 
-def test_one_open_row_needs_more_blocks_of_all(referee: Any) -> None:
-    group = [_one(referee.reference, blocks) for blocks in (_pairs(), _pairs(1.004, noise=0.02))]
-    assert not benchmark._enough(referee)(group, COST)
+def test_only_a_row_without_an_answer_needs_more_blocks(referee: Any) -> None:
+    decided, noisy = (_one(referee.reference, blocks) for blocks in (_pairs(), _pairs(1.004, noise=0.02)))
+    assert [id(noisy)] == [id(one) for one in benchmark._undecided(referee)([decided, noisy], COST)]
 
 
 @pytest.mark.parametrize("fault", ["head_fault", "base_fault"])
 def test_a_row_with_a_fault_needs_no_more_blocks(referee: Any, fault: str) -> None:
     one = _one(referee.reference, _pairs(1.004, noise=0.02), **{fault: Verdict("raised", "no")})
-    assert benchmark._enough(referee)([one], COST)
+    assert not benchmark._undecided(referee)([one], COST)
 
 
 def test_more_blocks_do_not_help_where_the_clocks_disagree(referee: Any) -> None:
     blocks = _pairs(1.004, noise=0.02)
     for block in blocks:
         block.windows["head"] = _windows(NS, device=0.5)
-    assert benchmark._enough(referee)([_one(referee.reference, blocks)], COST)
+    assert not benchmark._undecided(referee)([_one(referee.reference, blocks)], COST)
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,12 @@ def run(
     def fight(
         sides: Mapping[str, Opener],
         cases: int = 1,
-        enough: duel.Enough = lambda group, cost: True,
+        undecided: duel.Undecided = lambda group, cost: [],
         differs: duel.Differs = lambda one, cost: False,
     ) -> Result:
         auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), Recording("there is no GPU"))
         reference = written(TEXT)
-        means = Means("cpu", sides, probe, watch, enough, "s", auditor, differs=differs)
+        means = Means("cpu", sides, probe, watch, undecided, "s", auditor, differs=differs)
         return duel.run(means, reference, reference.cases()[:cases], CALIBRATION)
 
     return fight
@@ -149,12 +149,20 @@ def test_windows_are_as_long_as_planned(run: Run, opener: MakeOpener) -> None:
 def test_blocks_go_on_until_there_are_enough(run: Run, opener: MakeOpener) -> None:
     asked: list[int] = []
 
-    def enough(group: list[Measured], cost: Overhead) -> bool:
+    def undecided(group: list[Measured], cost: Overhead) -> list[Measured]:
         asked.append(len(group[0].blocks))
-        return False
+        return group
 
-    one = _only(run({"base": opener(PLAIN), "head": opener(PLAIN)}, enough=enough))
+    one = _only(run({"base": opener(PLAIN), "head": opener(PLAIN)}, undecided=undecided))
     assert ([1, 2], [True, False]) == (asked, ["base'" in block.windows for block in one.blocks])
+
+
+def test_a_row_that_has_its_answer_gets_no_more_blocks(run: Run, opener: MakeOpener) -> None:
+    def undecided(group: list[Measured], cost: Overhead) -> list[Measured]:
+        return [one for one in group if one.case.title == "more"]
+
+    sides = {"base": opener(PLAIN), "head": opener(PLAIN)}
+    assert [1, 2] == [len(one.blocks) for one in run(sides, cases=2, undecided=undecided).cases]
 
 
 def test_what_differs_is_measured_once_again_by_fresh_processes(run: Run, opener: MakeOpener) -> None:

@@ -1,6 +1,8 @@
 """Names of kernels: whose they are."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -119,3 +121,33 @@ def test_any_name_is_read(name: str) -> None:
     assert len(readable(name)) <= 2 * len(name) + 11
     library_of(name)
     stem(name)
+
+
+WARP = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_warp_forwardIN3c104HalfES2_fLi8EEEvPT0_PKT_iii"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of sys.path with torch's library in it, which registers one kernel."""
+    file = tmp_path / "torch" / "lib" / "libtorch_cuda.so"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"\x7fELF\0" + WARP.encode() + b"\0softmax_kernel\0")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nowhere")])
+    library_of.cache_clear()
+    return file
+
+
+def test_a_name_that_a_librarys_file_holds_is_its_own(installed: Path) -> None:
+    found = library_of(WARP)
+    assert found is not None
+    assert "ATen (PyTorch)" == found.name
+
+
+@pytest.mark.parametrize("name", [WARP[:-1], WARP + "i", "softmax_kernel", "_Z11softmax_tilePf"])
+def test_part_of_such_a_name_or_a_plain_one_is_nobodys(installed: Path, name: str) -> None:
+    assert None is library_of(name)
+
+
+def test_a_file_that_is_empty_holds_nothing(installed: Path) -> None:
+    installed.write_bytes(b"")
+    assert None is library_of(WARP)
