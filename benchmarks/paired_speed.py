@@ -48,7 +48,8 @@ class Heard:
         verdicts = ", ".join(sorted({str(row.verdict or row.outcome) for row in result.rows}))
         blocks = sorted(int(metric.value) for row in result.rows for metric in row.metrics if metric.tag == "blocks")
         cells = [kernel.name, f"{result.duration_s:.1f}", *(f"{found[part]:.1f}" for part in PARTS)]
-        self.lines.append(f"| {' | '.join(cells)} | {min(blocks, default=0)} to {max(blocks, default=0)} | {verdicts} |")
+        cells += [f"{min(blocks, default=0)} to {max(blocks, default=0)}", verdicts]
+        self.lines.append(f"| {' | '.join(cells)} |")
         print(self.lines[-1], flush=True)
 
     def summary(self) -> str:
