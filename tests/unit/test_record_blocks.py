@@ -83,7 +83,7 @@ def test_a_second_call_is_half_a_window_from_the_first(count: int, slower: float
 def test_a_window_of_few_calls_is_scaled_to_the_share(calls: int, side: str) -> None:
     slower = 0.0 if side == "base" else float(side)
     took = 10.0 * len(RECORD.with_more(calls, slower))
-    window = RECORD.scaled(Window(calls, took, took), side, 1.5e9)
+    window = RECORD.scaled(Window(calls, took, took, sm_clock_hz=1.5e9), side)
     assert pytest.approx((10.0 * (1 + slower), 1.5e9)) == (window.device_ns / calls, window.sm_clock_hz)
 
 
