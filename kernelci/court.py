@@ -160,12 +160,14 @@ def compile_ahead(court: Court, reference: Reference, cases: Sequence[Case]) -> 
     own = _baseline(reference, expression.COMPILE)
     waiting = court.waiting[name] = Waiting(zygote_for(court, own.backend, BASELINE))
 
-    def make() -> bytes:
+    def make(missing: tuple[str, ...], loaded: bytes) -> bytes:
         device.enter()
-        return compiled(device.torch_name, reference, cases, lambda arena: start(court, BASELINE, own, arena))
+        some = [case for case in cases if case.id in missing]
+        begun = replace(own, caches=(loaded,) if loaded else ())
+        return compiled(device.torch_name, reference, some, lambda arena: start(court, BASELINE, begun, arena), loaded)
 
-    key = key_of(reference, cases, device.name, versions(("torch", "triton")))
-    court.ahead.compile(f"{reference.name} {device.name}", key, make)
+    key = key_of(reference, device.name, versions(("torch", "triton")))
+    court.ahead.compile(f"{reference.name} {device.name}", key, [case.id for case in cases], make)
     court.ahead.also(partial(waiting.prepare, court.config.memory_bytes))
 
 

@@ -10,11 +10,13 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+import msgspec
 import torch
+from msgspec import Struct
 
 import kernelci
 from kernelci.errors import RunnerBroken, Verdict
@@ -26,12 +28,21 @@ from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import DeadlinePassed, Refused, Warm
 from kernelci.workbench.session import Host, Session
 
-FORM = 2  # of what is kept: another number makes everything anew
+FORM = 3  # of what is kept: another number makes everything anew
 COMPILE_S = 300.0  # torch.compile's first call
 WARM_S = 120.0
 ROOM = 8  # so many times a case's tensors must be free: kernels that climb meanwhile need memory too
 THREADS = 2  # references that are compiled at once, beside the kernels
 Opened = Callable[[Arena], Session]
+Make = Callable[[tuple[str, ...], bytes], bytes]
+"""Compiles more cases in a process that is loaded with what there is; all of it."""
+
+
+class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept of a reference: the cases that were compiled, by id, and what that left."""
+
+    cases: tuple[str, ...] = ()
+    archive: bytes = b""
 
 
 class Waiting:
@@ -83,27 +94,38 @@ class Ahead:
         self._folder = folder
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ahead")
         self._caches: dict[str, Future[bytes]] = {}
-        self._keys: dict[str, str] = {}
+        self._asked: dict[str, tuple[str, tuple[str, ...]]] = {}  # key and cases by name
         self._others: list[Future[None]] = []
 
-    def compile(self, name: str, key: str, make: Callable[[], bytes]) -> None:
-        """Have what is kept under this key, else make it, in the background; once for each name."""
+    def compile(self, name: str, key: str, cases: Sequence[str], make: Make) -> None:
+        """Have what is kept under this key, and make what it lacks of the cases, in the background; once for each
+        name."""
         if name not in self._caches:
-            self._keys[name] = key
-            self._caches[name] = self._threads.submit(self._had, key, make)
+            self._asked[name] = key, tuple(cases)
+            self._caches[name] = self._threads.submit(self._had, key, tuple(cases), make)
 
     def also(self, what: Callable[[], None]) -> None:
         """Do this in the background too, when what was asked for before has begun."""
         self._others.append(self._threads.submit(what))
 
-    def _had(self, key: str, make: Callable[[], bytes]) -> bytes:
-        path = self._folder / key
-        with contextlib.suppress(OSError):
-            return path.read_bytes()
-        found = make()
+    def _had(self, key: str, cases: tuple[str, ...], make: Make) -> bytes:
+        kept = self._read(key)
+        missing = tuple(case for case in cases if case not in kept.cases)
+        if not missing:
+            return kept.archive
+        found = make(missing, kept.archive)
         if found:
-            _write(path, found)
-        return found
+            self._write(key, Kept((*kept.cases, *missing), found))
+        return found or kept.archive
+
+    def _read(self, key: str) -> Kept:
+        try:
+            return msgspec.msgpack.decode((self._folder / key).read_bytes(), type=Kept)
+        except (OSError, msgspec.DecodeError):
+            return Kept()
+
+    def _write(self, key: str, kept: Kept) -> None:
+        _write(self._folder / key, msgspec.msgpack.encode(kept))
 
     def cache(self, name: str) -> tuple[bytes, ...]:
         """What a process of this name is loaded with: nothing where nothing was compiled."""
@@ -117,8 +139,9 @@ class Ahead:
         with; says how much of it was compiled only then."""
         before = b"".join(self.cache(name))
         compiled = leftovers.code(left) - leftovers.code(before)
-        if name in self._keys and (compiled or leftovers.choices(left) - leftovers.choices(before)):
-            _write(self._folder / self._keys[name], left)
+        if name in self._asked and (compiled or leftovers.choices(left) - leftovers.choices(before)):
+            key, cases = self._asked[name]
+            self._write(key, Kept(tuple(dict.fromkeys((*self._read(key).cases, *cases))), left))
             self._caches[name] = Future()
             self._caches[name].set_result(left)
         return f"files compiled only then: {len(compiled)}; " if compiled else ""
@@ -133,17 +156,16 @@ class Ahead:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def key_of(reference: Reference, cases: Iterable[Case], gpu: str, installed: dict[str, str]) -> str:
-    """Names all that could change what is compiled: the reference's file, cases, GPU, and versions."""
+def key_of(reference: Reference, gpu: str, installed: dict[str, str]) -> str:
+    """Names all that could change what a case is compiled to: the reference's file, GPU, and versions."""
     digest = hashlib.sha256(f"{FORM} {kernelci.__version__} {gpu} {sorted(installed.items())}".encode())
     digest.update(reference.path.read_bytes())
-    digest.update("\n".join(case.id for case in cases).encode())
     return digest.hexdigest()
 
 
-def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: Opened) -> bytes:
-    """What torch.compile leaves in its cache of these cases, called once each, but for choices between configurations;
-    empty where memory is short."""
+def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: Opened, loaded: bytes = b"") -> bytes:
+    """What torch.compile has in its cache when it was called once on each of these cases, by a process that was
+    loaded with what is there; without choices between configurations but those. Empty where memory is short."""
     layouts = [slots.layout(reference, case) for case in cases]
     size = max((layout.bytes(1) for layout in layouts), default=0)
     if not size or not _has_room(device, size):
@@ -153,7 +175,7 @@ def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: O
     except CudaFailed:
         return b""
     try:
-        return leftovers.without_choices(_called(arena, reference, cases, opened))
+        return leftovers.without_choices(_called(arena, reference, cases, opened), leftovers.choices(loaded))
     except Verdict:
         return b""
     finally:

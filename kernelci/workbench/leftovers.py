@@ -7,6 +7,7 @@ cache of machine code.
 import io
 import re
 import tarfile
+from collections.abc import Collection
 
 CHOICE = ".best_config"
 _CODE = re.compile(r"\.(py|so|cubin)$|/fxgraph/|/aotautograd/")
@@ -22,9 +23,10 @@ def choices(archive: bytes) -> set[str]:
     return {name for name in _files(archive) if name.endswith(CHOICE)}
 
 
-def without_choices(archive: bytes) -> bytes:
-    """The same archive but for them: whoever made them was not alone on the GPU."""
-    if not choices(archive):
+def without_choices(archive: bytes, but: Collection[str] = ()) -> bytes:
+    """The same archive without choices but these: whoever made the others was not alone on the GPU."""
+    dropped = choices(archive) - set(but)
+    if not dropped:
         return archive
     buffer = io.BytesIO()
     with (
@@ -32,7 +34,7 @@ def without_choices(archive: bytes) -> bytes:
         tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as left,
     ):
         for member in whole:
-            if not member.name.endswith(CHOICE):
+            if member.name not in dropped:
                 left.addfile(member, whole.extractfile(member) if member.isreg() else None)
     return buffer.getvalue()
 

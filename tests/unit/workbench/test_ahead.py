@@ -41,6 +41,7 @@ KEEPING = """
             known.write_text(os.urandom(8).hex())
 """
 Open = Callable[..., Callable[[Arena], Session]]
+CASES = ["3x17-fp32"]
 
 
 @pytest.fixture
@@ -114,25 +115,49 @@ def test_what_is_kept_is_not_made_again(started: Callable[[], Ahead]) -> None:
     made: list[str] = []
     for number in range(3):
         one = started()
-        one.compile("a", "key", lambda: made.append("a") or b"kept")  # type: ignore[func-returns-value]
-        one.compile("a", "key", lambda: b"never asked")
+        one.compile("a", "key", CASES, lambda missing, loaded: made.append("a") or b"kept")  # type: ignore[func-returns-value]
+        one.compile("a", "key", CASES, lambda missing, loaded: b"never asked")
         assert (b"kept",) == one.cache("a"), number
     assert ["a"] == made
 
 
+def test_only_cases_that_are_not_kept_are_made(started: Callable[[], Ahead]) -> None:
+    asked: list[tuple[tuple[str, ...], bytes]] = []
+
+    def make(missing: tuple[str, ...], loaded: bytes) -> bytes:
+        asked.append((missing, loaded))
+        return loaded + b"".join(each.encode() for each in missing)
+
+    found = []
+    for cases in (["a"], ["a", "b"], ["b"], ["c", "a"]):
+        one = started()
+        one.compile("name", "key", cases, make)
+        found.append(one.cache("name"))
+    assert [(("a",), b""), (("b",), b"a"), (("c",), b"ab")] == asked
+    assert [(b"a",), (b"ab",), (b"ab",), (b"abc",)] == found
+
+
+def test_what_can_not_be_read_is_made_anew(started: Callable[[], Ahead], tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "key").write_bytes(b"cut o")
+    one = started()
+    one.compile("a", "key", CASES, lambda missing, loaded: b"new")
+    assert (b"new",) == one.cache("a")
+
+
 def test_another_key_is_made_anew(started: Callable[[], Ahead]) -> None:
     first, second = started(), started()
-    first.compile("a", "one", lambda: b"1")
-    second.compile("a", "two", lambda: b"2")
+    first.compile("a", "one", CASES, lambda missing, loaded: b"1")
+    second.compile("a", "two", CASES, lambda missing, loaded: b"2")
     assert ((b"1",), (b"2",)) == (first.cache("a"), second.cache("a"))
 
 
 def test_what_could_not_be_made_is_no_cache_and_tried_again(started: Callable[[], Ahead]) -> None:
     first, second = started(), started()
-    first.compile("a", "key", lambda: b"")
-    first.compile("b", "other", lambda: _broken())
+    first.compile("a", "key", CASES, lambda missing, loaded: b"")
+    first.compile("b", "other", CASES, lambda missing, loaded: _broken())
     first.settle()
-    second.compile("a", "key", lambda: b"now")
+    second.compile("a", "key", CASES, lambda missing, loaded: b"now")
     assert ((), (), (), (b"now",)) == (first.cache("a"), first.cache("b"), first.cache("unknown"), second.cache("a"))
 
 
@@ -149,28 +174,28 @@ def _archive(*names: str) -> bytes:
 
 
 def test_choices_of_who_was_timed_are_kept(started: Callable[[], Ahead]) -> None:
-    loaded, chosen = _archive("a.py"), _archive("a.py", "a.best_config")
+    code, chosen = _archive("a.py"), _archive("a.py", "a.best_config")
     first, second = started(), started()
-    first.compile("a", "key", lambda: loaded)
+    first.compile("a", "key", CASES, lambda missing, loaded: code)
     assert "" == first.keep("a", chosen)
-    second.compile("a", "key", lambda: b"never asked")
+    second.compile("a", "key", CASES, lambda missing, loaded: b"never asked")
     assert ((chosen,), (chosen,)) == (first.cache("a"), second.cache("a"))
 
 
 def test_what_was_compiled_only_when_it_was_timed_is_said_and_kept(started: Callable[[], Ahead]) -> None:
     more = _archive("a.py", "b.cubin", "b.lock")
     first, second = started(), started()
-    first.compile("a", "key", lambda: _archive("a.py"))
+    first.compile("a", "key", CASES, lambda missing, loaded: _archive("a.py"))
     assert "files compiled only then: 1; " == first.keep("a", more)
-    second.compile("a", "key", lambda: b"never asked")
+    second.compile("a", "key", CASES, lambda missing, loaded: b"never asked")
     assert (more,) == second.cache("a")
 
 
 def test_what_was_there_is_not_written_again(started: Callable[[], Ahead]) -> None:
-    loaded = _archive("a.py", "a.best_config")
+    known = _archive("a.py", "a.best_config")
     one = started()
-    one.compile("a", "key", lambda: loaded)
-    assert ("", (loaded,)) == (one.keep("a", _archive("a.py", "other.lock")), one.cache("a"))
+    one.compile("a", "key", CASES, lambda missing, loaded: known)
+    assert ("", (known,)) == (one.keep("a", _archive("a.py", "other.lock")), one.cache("a"))
 
 
 def test_nothing_is_kept_of_what_nobody_compiles_ahead(started: Callable[[], Ahead], tmp_path: Path) -> None:
@@ -180,7 +205,7 @@ def test_nothing_is_kept_of_what_nobody_compiles_ahead(started: Callable[[], Ahe
 
 def test_settled_is_when_all_is_done(started: Callable[[], Ahead]) -> None:
     one, done, may_end = started(), threading.Event(), threading.Event()
-    one.compile("a", "key", lambda: b"1" if may_end.wait(30) else b"")
+    one.compile("a", "key", CASES, lambda missing, loaded: b"1" if may_end.wait(30) else b"")
     one.also(done.set)
     one.also(may_end.set)
     one.settle()
@@ -190,22 +215,20 @@ def test_settled_is_when_all_is_done(started: Callable[[], Ahead]) -> None:
 def test_a_folder_that_can_not_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     one = Ahead(tmp_path / "file")
-    one.compile("a", "key", lambda: b"1")
+    one.compile("a", "key", CASES, lambda missing, loaded: b"1")
     assert (b"1",) == one.cache("a")
     one.close()
 
 
-def test_a_key_names_the_reference_the_cases_the_gpu_and_versions(written: Callable[..., Reference]) -> None:
+def test_a_key_names_the_reference_the_gpu_and_versions(written: Callable[..., Reference]) -> None:
     reference, other = written(TEXT), written(TEXT + "\n", "other")
-    cases = reference.cases()
     keys = [
-        key_of(reference, cases, "H200", {"torch": "2.11"}),
-        key_of(other, cases, "H200", {"torch": "2.11"}),
-        key_of(reference, cases[:1], "H200", {"torch": "2.11"}),
-        key_of(reference, cases, "B200", {"torch": "2.11"}),
-        key_of(reference, cases, "H200", {"torch": "2.12"}),
+        key_of(reference, "H200", {"torch": "2.11"}),
+        key_of(other, "H200", {"torch": "2.11"}),
+        key_of(reference, "B200", {"torch": "2.11"}),
+        key_of(reference, "H200", {"torch": "2.12"}),
     ]
-    assert (5, keys[0]) == (len(set(keys)), key_of(reference, cases, "H200", {"torch": "2.11"}))
+    assert (4, keys[0]) == (len(set(keys)), key_of(reference, "H200", {"torch": "2.11"}))
 
 
 def test_the_process_that_waits_is_the_next_one_and_no_other(zygote: Zygote) -> None:

@@ -98,7 +98,8 @@ def test_the_process_that_is_timed_compiles_nothing(
         return one.keep("a", packed)
 
     one = Ahead(tmp_path / "kept")
-    one.compile("a", "key", lambda: ahead.compiled("cpu", reference, cases, compiling))
+    ids = [case.id for case in cases]
+    one.compile("a", "key", ids, lambda missing, loaded: ahead.compiled("cpu", reference, cases, compiling))
     one.settle()
     (first,) = one.cache("a")
     opened = partial(_opened, zygote, (first,))

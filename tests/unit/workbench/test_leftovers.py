@@ -49,3 +49,8 @@ def test_all_but_the_choices() -> None:
 def test_without_choices_it_is_the_same() -> None:
     archive = _archive({"./inductor/ab/cab.py": b"code"})
     assert archive is without_choices(archive)
+
+
+def test_choices_that_were_there_before_stay() -> None:
+    archive = _archive({**FILES, "./inductor/new.best_config": b"{}"})
+    assert {"./inductor/ab/cab.best_config"} == choices(without_choices(archive, choices(_archive(FILES))))
