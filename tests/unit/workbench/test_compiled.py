@@ -61,9 +61,20 @@ baseline = Counting(baseline)
 """
 
 
-def _opened(zygote: Zygote, caches: tuple[bytes, ...], arena: Arena, reference: Reference, name: str) -> Session:
+NO_COMPILER = b'os.environ["CXX"] = "/nowhere/g++"\n'
+
+
+def _opened(
+    zygote: Zygote,
+    caches: tuple[bytes, ...],
+    arena: Arena,
+    reference: Reference,
+    name: str,
+    more: bytes = b"",
+) -> Session:
     source = baselines.source_of(reference, name)
-    files = {**source.files, source.name: BEFORE + source.files[source.name] + (AFTER if name == COMPILE else b"")}
+    own = BEFORE + more + source.files[source.name] + (AFTER if name == COMPILE else b"")
+    files = {**source.files, source.name: own}
     where = (Source(source.folder, source.name, files), ENTRY, "triton", "cpu")
     return Session(zygote, *where, Limits(30.0, 120.0, 2**34), caches, arena=arena)
 
@@ -111,3 +122,15 @@ def test_the_process_that_is_timed_compiles_nothing(
     assert ([("eager", ""), ("compile", ""), ("library:ours", "")], False) == (
         [(each.name, each.note) for each in found["4x64-fp32"]], "only then" in note,
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_without_a_compiler_it_is_a_note_and_the_others_stand(
+    written: Callable[[str], Reference], zygote: Zygote
+) -> None:
+    reference = written(TEXT)
+    opened = partial(_opened, zygote, (), more=NO_COMPILER)
+    found, _ = baselines.beside({}, "cpu", reference, reference.cases(), CALIBRATION, opened)
+    eager, compiled, library = found["4x64-fp32"]
+    assert (True, None, True) == (eager.time is not None, compiled.time, library.time is not None)
+    assert "No working C++ compiler found" in compiled.note
