@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 
 from kernelci.catalog import Kernel
-from kernelci.errors import GpuSick, RunnerBroken, Verdict
+from kernelci.errors import GpuSick, RunnerBroken, Verdict, is_full
 from kernelci.losing import lost
 from kernelci.model import BLOCKING, EXECUTING, Finding, KernelReport, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
@@ -146,8 +146,14 @@ def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
     except RunnerBroken as error:
         finding = Finding("gpu-sick" if isinstance(error, GpuSick) else "candidate-start", error.message)
     except Exception as error:
-        finding = Finding("rung-error", f"{type(error).__name__}: {error}", log=traceback.format_exc()[-8000:])
+        finding = _unforeseen(error)
     return RungResult(rung.name, outcome_of(finding.reason), round(time.monotonic() - began, 3), finding)
+
+
+def _unforeseen(error: Exception) -> Finding:
+    if isinstance(error, OSError) and is_full(error):
+        return Finding("no-space", str(error)[:1000])
+    return Finding("rung-error", f"{type(error).__name__}: {error}", log=traceback.format_exc()[-8000:])
 
 
 def _judged(rung: Rung, found: Findings, began: float) -> RungResult:

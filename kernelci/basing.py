@@ -69,7 +69,7 @@ def opened(root: Path, options: Config, ref: str) -> Iterator[Base]:
     with tempfile.TemporaryDirectory(prefix="kernelci-base-") as folder:
         try:
             repository = Repository(root)
-            commit, head = _commit(repository, ref), _commit(repository, "HEAD")
+            commit, head = repository.commit(ref), repository.commit("HEAD")
             tree = repository.tree(commit)
             own = _options(repository, tree, Path(folder, "configuration"), options)
             into = Path(folder, "tree").resolve()
@@ -161,15 +161,6 @@ def _selected(known: Catalog, patterns: Iterable[str]) -> tuple[Kernel, ...]:
         with contextlib.suppress(ConfigError):
             chosen |= {kernel.name: kernel for kernel in known.select((pattern,))}
     return tuple(chosen.values())
-
-
-def _commit(repository: Repository, ref: str) -> str:
-    try:
-        return repository.commit(ref)
-    except ConfigError as error:
-        lacks = "this shallow clone" if repository.is_shallow else "this repository"
-        hint = f"`git fetch --depth=1 origin {ref}` brings it, or check out with fetch-depth: 0"
-        raise ConfigError(f"{lacks} has no commit {ref!r}", hint=hint, code="base") from error
 
 
 def _options(repository: Repository, tree: dict[str, Entry], into: Path, ours: Config) -> Config:

@@ -95,7 +95,8 @@ def _script_table(text: str) -> dict[str, Any]:
         raise CardError(f"two cards: the file has {len(blocks)} `# /// script` blocks")
     lines = blocks[0].group("content").splitlines()
     content = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
+    above = text.count("\n", 0, blocks[0].start("content"))
     try:
-        return tomllib.loads(content)
+        return tomllib.loads("\n" * above + content)  # so that a message names the file's line
     except tomllib.TOMLDecodeError as error:
         raise CardError(f"the card is not TOML: {error}") from error

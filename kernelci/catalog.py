@@ -93,7 +93,9 @@ def scan(root: Path, config: Config) -> Catalog:
     folder = root / config.kernels
     if not folder.is_dir():
         raise ConfigError(
-            f"no folder {folder}", hint="run in the project's root, or `kernelci new` a kernel", code="no-kernels"
+            f"no folder {folder}",
+            hint="run in the project's root, or begin one with `kernelci init`",
+            code="no-kernels",
         )
     references = _references(root / config.references)
     paths = sorted([*folder.rglob("*.py"), *folder.rglob("*.json")])

@@ -9,11 +9,19 @@ import click
 
 import kernelci
 from kernelci.context import commands as context_commands
+from kernelci.errors import unwritten
 from kernelci.hub import commands as hub_commands
 from kernelci.nightly import commands as nightly_commands
 from kernelci.runner import commands as runner_commands
 
 FOLDER = click.Path(path_type=Path)
+TIER = click.option(
+    "--tier",
+    type=click.Choice(["pr", "full"]),
+    default="pr",
+    show_default=True,
+    help="full: also what takes long, such as sizes at the limit, all sanitizers, and a thousand repeats.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -23,7 +31,8 @@ FOLDER = click.Path(path_type=Path)
 def cli(context: click.Context, root: Path) -> None:
     """CI for GPU kernels: compile, check, time and explain every kernel, and trust none of them.
 
-    Exit codes: 0 all passed, 1 a kernel failed, 2 configuration, 3 nothing to do, 4 the runner is broken, 70 a bug.
+    Exit codes: 0 all passed, 1 a kernel failed, 2 configuration, 3 nothing to do, 4 the runner is broken, 70 a bug,
+    130 interrupted.
     """
     context.obj = root
 
@@ -50,8 +59,8 @@ def _climbing(function: Any) -> Any:
 @click.option("--rungs", default="", help="Only these rungs, comma-separated, and those that they stand on.")
 @click.option("--case", default="", help="Only the case of this name.")
 @click.option("--draw", default="", help="Only this draw, for example outliers:0.")
-@click.option("--seed", default="", help="The run's seed in hexadecimal, to repeat an earlier run's draws.")
-@click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
+@click.option("--seed", default="", help="The run's seed, to repeat an earlier run's draws.")
+@TIER
 @click.option("--base", default="", metavar="REF", help="Compare with the kernels of this commit, branch or tag.")
 @click.option("--base-folder", type=FOLDER, help="Compare with the project in this folder.")
 @click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
@@ -59,19 +68,21 @@ def _climbing(function: Any) -> Any:
 @click.option("--on", "host", default="", metavar="HOST", help="Run there, by ssh; the report comes back here.")
 @click.option("--no-table", "quiet", is_flag=True, hidden=True)
 def run(root: Path, rungs: str, host: str, **options: Any) -> int:
-    """Climb the ladder with the given KERNELS (names, wildcards, references or files); all without one."""
+    """Climb the ladder with KERNELS, or with all.
+
+    KERNELS are names (softmax/triton), wildcards, references or files.
+    """
     if host:
         from kernelci.remote.here import run_on
 
         return run_on(root, host, rungs=rungs, **options)
-    wanted = tuple(part.strip() for part in rungs.split(",") if part.strip())
-    return _climb(root, wanted, **options)
+    return _climb(root, tuple(part.strip() for part in rungs.split(",")) if rungs else (), **options)
 
 
 @cli.command(name="compile")
 @_climbing
 def compile_(root: Path, **options: Any) -> int:
-    """Compile the given KERNELS for their targets, without a GPU, and dump IR, PTX, SASS and CUBIN."""
+    """Compile KERNELS for their targets, without a GPU. Dumps IR, PTX, SASS and CUBIN."""
     return _climb(root, ("precheck", "compile", "dump"), **options)
 
 
@@ -127,7 +138,10 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
     found = results.read(folder)
     rendered = reporters.render(format_, found, root, files=folder if folder.is_dir() else folder.parent)
     if output is not None:
-        output.write_bytes(rendered if isinstance(rendered, bytes) else rendered.encode())
+        try:
+            output.write_bytes(rendered if isinstance(rendered, bytes) else rendered.encode())
+        except OSError as error:
+            raise unwritten(output, error, "name another with --output") from error
     else:
         click.echo(rendered, nl=isinstance(rendered, str) and not rendered.endswith("\n"))
     return 0
@@ -141,7 +155,7 @@ def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print causes, figures and counts as JSON.")
 def diff(base: Path, head: Path, lines: int, as_json: bool) -> int:
-    """Compare the machine code in two folders, BASE and HEAD: of reports, or of dumps."""
+    """Compare the machine code in two folders, BASE and HEAD. They are reports, or dumps."""
     import msgspec
 
     from kernelci.dumps import telling
@@ -158,7 +172,7 @@ def diff(base: Path, head: Path, lines: int, as_json: bool) -> int:
 @click.option("--target", default="", help="Compile for this target; else sm_90a, or the card's first.")
 @click.pass_obj
 def watch(root: Path, kernel: str, target: str) -> int:
-    """On each save of KERNEL: precheck, compile and, for Triton, an interpreter check."""
+    """Check KERNEL on each save. By precheck, compile and, for Triton, the interpreter."""
     from kernelci.watching import watch as start
 
     return start(root, kernel, target)
@@ -185,7 +199,8 @@ def new(root: Path, name: str, backend: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Show the files; write none.")
 @click.pass_obj
 def import_(root: Path, script: Path, name: str, entry: str, dry_run: bool) -> int:
-    """Propose a kernel with a card, and a reference to complete, from a SCRIPT that checks a kernel by torch."""
+    """Make a kernel and a reference of a SCRIPT with a torch check. The kernel gets a card; the reference is yours to
+    complete."""
     from kernelci.importing import writing
 
     root = root.resolve()
@@ -218,10 +233,10 @@ def doctor(root: Path, as_runner: bool) -> int:
 @cli.command()
 @click.option("--class", "classes", default="", help="Only these, for example A,B2,m05,honest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
-@click.option("--tier", type=click.Choice(["pr", "full"]), default="pr", show_default=True)
+@TIER
 @click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
 def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
-    """Climb with kernels that are known to be bad, or honest, and say which this installation judges rightly.
+    """Climb with kernels known to be bad or honest, and score it. Says which of them this installation judges rightly.
 
     After an interrupt the score of those that were judged by then is printed, and the exit code is 130.
     """
@@ -250,7 +265,7 @@ def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
 def mutate(root: Path, /, kernel: str, only_list: bool, as_json: bool, budget: float, **options: Any) -> int:
-    """Judge wrong variants of KERNEL: those that survive show where the reference's cases are weak."""
+    """Judge wrong variants of KERNEL. Those that survive show where the reference's cases are weak."""
     from kernelci import mutating
 
     request = mutating.select(root, kernel, **options)
@@ -265,7 +280,7 @@ def mutate(root: Path, /, kernel: str, only_list: bool, as_json: bool, budget: f
 @cli.command()
 @click.argument("code", required=False)
 def explain(code: str | None) -> int:
-    """Explain a reason or an error by its CODE, and the next step; without one, list them."""
+    """Explain a reason or an error by its CODE. Names the next step too; without CODE it lists them."""
     from kernelci import explaining
 
     click.echo(explaining.text(code))

@@ -254,6 +254,9 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = ()
 
 
+_EVERY_KEY = "docs/configuration.md of kernelci lists every key, and what it may be"
+
+
 def names() -> tuple[str, ...]:
     """Every option."""
     return tuple(field.name for field in msgspec.structs.fields(Config))
@@ -276,7 +279,7 @@ def _convert(source: str, values: Mapping[str, Any]) -> Config:
     try:
         return msgspec.convert(values, Config, strict=source != "environment")
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {error}", hint="docs/configuration.md lists every key") from error
+        raise ConfigError(f"{source}: {error}", hint=_EVERY_KEY) from error
 
 
 def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
@@ -287,7 +290,7 @@ def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
         table = _read(shared).get("tool", {})
         own_table = table.get("kernelci", {}) if isinstance(table, dict) else {}
         if not isinstance(own_table, dict):
-            raise ConfigError(f"{shared.name}: tool.kernelci is no table")
+            raise ConfigError(f"{shared.name}: tool.kernelci is no table", hint=_EVERY_KEY)
         return f"{shared.name} [tool.kernelci]", own_table
     return "defaults", {}
 
@@ -296,7 +299,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error}", hint="correct the file: it must be readable, and TOML") from error
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -320,7 +323,7 @@ def _parsed(name: str, text: str) -> Any:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         return type(default)(text)
     except ValueError as error:
-        raise ConfigError(f"KERNELCI_{name.upper()}={text!r}: {error}") from error
+        raise ConfigError(f"KERNELCI_{name.upper()}={text!r}: {error}", hint=_EVERY_KEY) from error
 
 
 def cache_folder(config: Config) -> Path:

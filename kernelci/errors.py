@@ -1,7 +1,11 @@
 """What can go wrong with the tool itself, each with its exit code (design: a bad kernel is data, these are not).
 
-Exit codes: 0 all passed · 1 a kernel failed · 2 configuration · 3 nothing to do · 4 the runner is broken · 70 a bug.
+Exit codes: 0 all passed · 1 a kernel failed · 2 configuration · 3 nothing to do · 4 the runner is broken · 70 a bug ·
+130 interrupted.
 """
+
+import errno
+from pathlib import Path
 
 
 class KernelciError(Exception):
@@ -92,6 +96,19 @@ class Superseded(NothingToDo):
     """The pull request is closed or has moved on, or a newer attempt speaks for it: nothing is posted."""
 
     code = "superseded"
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a disk, or what a user may take of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritten(path: Path, error: OSError, hint: str = "name another with --out") -> KernelciError:
+    """What to raise where `path` can't be written: RunnerBroken for a full disk, else ConfigError with the hint."""
+    message = f"can't write to {path}: {error.strerror}"
+    if is_full(error):
+        return RunnerBroken(message, hint="make room, or name a place elsewhere", code="no-space")
+    return ConfigError(message, hint=hint, code="output-folder")
 
 
 class Verdict(Exception):

@@ -56,8 +56,13 @@ class Repository:
         self.folder = Path(self._text("rev-parse", "--show-toplevel").removesuffix("\n"))
 
     def commit(self, ref: str) -> str:
-        """The commit that a name stands for. Raises ConfigError."""
-        return self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").strip()
+        """The commit that a name stands for. Raises ConfigError where there is none."""
+        try:
+            return self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").strip()
+        except ConfigError as error:
+            lacks = "this shallow clone" if self.is_shallow else "this repository"
+            hint = f"`git fetch --depth=1 origin {ref}` brings it, or check out with fetch-depth: 0"
+            raise ConfigError(f"{lacks} has no commit {ref[:80]!r}", hint=hint, code="base") from error
 
     @property
     def is_shallow(self) -> bool:

@@ -209,7 +209,7 @@ class Reference:
             found = getattr(self._module, name)(*args, **kwargs)
             return tuple(found) if inspect.isgenerator(found) else found  # a generator raises only when it is read
         except Exception as error:
-            raise ReferenceFailed(f"{self.path.name}: {name}() raised {type(error).__name__}: {error}") from error
+            raise _raised(self.path, f"{name}()", error) from error
 
     def cases(self) -> tuple[Case, ...]:
         """All cases, check cases first. Two of one id, or none, is a fault of the reference."""
@@ -347,8 +347,14 @@ def _imported(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ReferenceFailed(f"{path.name}: importing it raised {type(error).__name__}: {error}") from error
+        raise _raised(path, "importing it", error) from error
     return module
+
+
+def _raised(path: Path, what: str, error: Exception) -> ReferenceFailed:
+    lines = [frame.lineno for frame in inspect.trace(0) if frame.filename == str(path)]
+    where = f" (line {lines[-1]})" if lines else ""
+    return ReferenceFailed(f"{path.name}: {what} raised {type(error).__name__}: {error}{where}")
 
 
 def _is_function(module: ModuleType, name: str) -> bool:

@@ -4,15 +4,17 @@ Reading refuses, before anything is built: files over the size limit, deep nesti
 numbers; then msgspec refuses unknown fields, wrong types and anything out of bounds.
 """
 
+import contextlib
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kernelci.errors import ConfigError, ReportError
+from kernelci.errors import ReportError, unwritten
 from kernelci.model import SCHEMA_VERSION, Report
 
 FILE_NAME = "results.json"
@@ -29,15 +31,27 @@ def encode(report: Report) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
 
 
+def check_writable(folder: Path, hint: str = "name another with --out") -> None:
+    """Make the folder if need be, and write into it: before a run, not after. Raises what `errors.unwritten` gives."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise unwritten(folder, error, hint) from error
+
+
 def write(report: Report, folder: Path) -> Path:
-    """Write results.json whole or not at all; raises ConfigError where the folder can't be written."""
+    """Write results.json whole or not at all; raises what `errors.unwritten` gives where the folder can't be."""
     path = folder / FILE_NAME
     partial = folder / f".{FILE_NAME}.{os.getpid()}"
     try:
         partial.write_bytes(encode(report))
         partial.replace(path)
     except OSError as error:
-        raise ConfigError(f"can't write {path}: {error.strerror}", code="output-folder") from error
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise unwritten(path, error) from error
     return path
 
 

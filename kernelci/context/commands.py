@@ -10,7 +10,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group()
 def context() -> None:
-    """Look up how a DSL, an instruction, or one of your own kernels works, in the versions that are installed."""
+    """Look up a DSL, an instruction, or your own kernels. In the versions that are installed."""
 
 
 @context.command()
@@ -35,7 +35,7 @@ def _line(name: str, outcome: str, said: str) -> str:
 @JSON
 @click.pass_obj
 def status(root: Path, as_json: bool) -> int:
-    """Show what is indexed, and what is stale or missing against the installed versions."""
+    """Show what is indexed, and what is stale or missing. By the versions that are installed."""
     import msgspec
 
     from kernelci.context import status as stating
@@ -53,7 +53,7 @@ def status(root: Path, as_json: bool) -> int:
 @JSON
 @click.pass_obj
 def search(root: Path, question: str, dsl: str, limit: int, skip: int, as_json: bool) -> int:
-    """Find what answers QUESTION: words, an identifier, or an instruction."""
+    """Find what answers QUESTION. It is words, an identifier, or an instruction."""
     import msgspec
 
     from kernelci.context import showing
@@ -87,7 +87,7 @@ def open_(root: Path, place: str, line: int, count: int, as_json: bool) -> int:
 @click.command()
 @click.pass_obj
 def mcp(root: Path) -> int:
-    """Serve search, checks, runs and feedback to an agent, over standard input and output (MCP)."""
+    """Serve search, checks, runs and feedback to an agent (MCP). Over standard input and output."""
     from kernelci.errors import ConfigError
 
     try:

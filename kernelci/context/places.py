@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kernelci.errors import ConfigError
+from kernelci.errors import ConfigError, unwritten
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -62,7 +62,7 @@ def made(root: Path) -> Path:
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"can't write {folder}: {error.strerror}", code="output-folder") from error
+        raise unwritten(folder, error, "the project's own folder must be writable") from error
     return folder
 
 

@@ -16,12 +16,12 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--head", default="HEAD", show_default=True, help="The commit whose kernels are judged.")
 @click.option("--mode", type=click.Choice(["run", "compile"]), default="run", show_default=True)
 @click.option("--only", multiple=True, metavar="KERNEL", help="Only this one of the kernels that the change touches.")
-@click.option("--seed", default="", help="The run's seed in hexadecimal.")
+@click.option("--seed", default="", help="The run's seed; else a fresh one.")
 @click.option("--second", is_flag=True, help="Hear the head's own judge too, in a sandbox: it proves nothing.")
 @click.option("--out", type=FOLDER, default=Path("kernelci-report"), show_default=True)
 @click.pass_obj
 def judge(root: Path, /, **options: Any) -> int:
-    """Climb with the kernels that a change touches, by the base's judge: nothing else of the head is run."""
+    """Climb with the kernels that a change touches. The base judges, and nothing else of the head is run."""
     from kernelci.hub.climbing import climb_change
     from kernelci.hub.request import Request
 
@@ -37,7 +37,7 @@ def judge(root: Path, /, **options: Any) -> int:
 @click.option("--seed", default="", help="The seed that all shards draw with; else a fresh one.")
 @click.pass_obj
 def plan(root: Path, shards: int, base: str, head: str, history: Path | None, earlier: str, seed: str) -> int:
-    """Print a workflow's matrix as JSON: which shard climbs with which kernels."""
+    """Print a workflow's matrix as JSON. It says which shard climbs with which kernels."""
     from kernelci import results
     from kernelci.hub import plan as planning
 
@@ -60,7 +60,7 @@ def plan(root: Path, shards: int, base: str, head: str, history: Path | None, ea
 @click.option("--expect", type=int, default=0, help="Fail unless so many shards left a report.")
 @click.option("--incomplete", default="", help="What the run did not do: a report with this is never green.")
 def merge(folders: tuple[Path, ...], out: Path, expect: int, incomplete: str) -> int:
-    """Merge the reports of shards into one; mixtures of seeds or environments are refused."""
+    """Merge the reports of shards into one. Mixtures of seeds or environments are refused."""
     from kernelci.hub.merge import merge as merge_
 
     return merge_(folders, out, expect, incomplete).exit_code
@@ -70,7 +70,7 @@ def merge(folders: tuple[Path, ...], out: Path, expect: int, incomplete: str) ->
 @click.option("--source", default="", metavar="OWNER/NAME@COMMIT", help="Where kernelci comes from; else as installed.")
 @click.pass_obj
 def init(root: Path, source: str) -> int:
-    """Write workflows, configuration, a reference and a kernel into the repository at --root."""
+    """Write workflows, configuration, a reference and a kernel. They go into the repository at --root."""
     from kernelci.hub.init import create
 
     for path in create(root, source):
@@ -84,7 +84,7 @@ def init(root: Path, source: str) -> int:
 @click.option("--repository", default="", metavar="OWNER/NAME", help="Its settings too; needs GITHUB_TOKEN.")
 @click.pass_obj
 def audit(root: Path, as_json: bool, repository: str) -> int:
-    """Check the repository's workflows against the rules that keep untrusted kernels away from tokens."""
+    """Check that no workflow lets a kernel reach a token. Holds the repository's workflows against our rules."""
     from kernelci.hub import audit as auditing
 
     found = auditing.examine(root)
@@ -107,7 +107,7 @@ def audit(root: Path, as_json: bool, repository: str) -> int:
 @click.option("--out", type=FOLDER, default=Path("kernelci-report"), show_default=True)
 @click.pass_obj
 def rehearse(root: Path, base: str, head: str, mode: Any, out: Path, second: bool) -> int:
-    """Play a pull request through both workflows on this machine, and print the comment that it would get."""
+    """Play a pull request here, and print its comment. It goes through both workflows, on this machine."""
     from kernelci.hub.rehearse import rehearse as play
 
     comment, code = play(root, base, head, mode, out, second)
@@ -120,7 +120,7 @@ def rehearse(root: Path, base: str, head: str, mode: Any, out: Path, second: boo
 @click.option("--login", default="", help="Whose comments are ours; else the token's user, or the Actions bot.")
 @click.pass_obj
 def publish(root: Path, project: str, login: str) -> int:
-    """Post the report of a finished run: one comment, one check, one status. Runs on `workflow_run`.
+    """Post a finished run's report on its pull request. One comment, one check, one status; on `workflow_run`.
 
     Takes GITHUB_EVENT_PATH, GITHUB_TOKEN and GITHUB_API_URL. The exit code says whether it was posted: 0 posted
     (whatever the verdict), 2 event, token or artifact can't be used, 3 superseded, 4 GitHub or the run failed.
@@ -137,7 +137,7 @@ def publish(root: Path, project: str, login: str) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as `report --format feedback` gives locally.")
 @click.option("--artifacts", type=FOLDER, help="Unpack dumps, profiles and traces of the run below this folder.")
 def feedback(place: str, wait: bool, as_json: bool, artifacts: Path | None) -> int:
-    """Say what the newest head of a pull request got, and what may be done next. Needs GITHUB_TOKEN or GH_TOKEN."""
+    """Say what the newest head of a pull request got. Also what may be done next. Needs GITHUB_TOKEN or GH_TOKEN."""
     from kernelci import feedback as records
     from kernelci.hub import feedback as remote
     from kernelci.hub.client import connect
@@ -151,8 +151,8 @@ def feedback(place: str, wait: bool, as_json: bool, artifacts: Path | None) -> i
 @click.command()
 @click.option("--login", default="", help="Whose comments are ours; else the token's user, or the Actions bot.")
 def answer(login: str) -> int:
-    """Carry out a `/kernelci …` comment and answer it (on `issue_comment`), or tell what a profile that was asked for
-    came to (on `workflow_dispatch`). Checks nothing out."""
+    """Carry out and answer a `/kernelci …` comment. On `workflow_dispatch`: tell what a profile that was asked for
+    came to. Checks nothing out."""
     import os
 
     from kernelci.hub import event, profiled, slash
@@ -167,7 +167,7 @@ def answer(login: str) -> int:
 @click.option("--base", default="", metavar="COMMIT", help="Read the configuration from this commit at --root.")
 @click.pass_obj
 def budget(root: Path, place: str, base: str) -> int:
-    """Say what a pull request has left of its GPU time, by the base's configuration. Exit code 3: nothing is left."""
+    """Say what a pull request has left of its GPU time. By the base's configuration. Exit code 3: nothing is left."""
     from kernelci import budget as budgets
     from kernelci.hub import feedback as remote
     from kernelci.hub import spending

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kernelci import budget, feedback, inert
 from kernelci.config import BudgetOptions
-from kernelci.errors import ArtifactMissing, ConfigError, ReportError
+from kernelci.errors import ArtifactMissing, ConfigError, ReportError, unwritten
 from kernelci.feedback import Action, Feedback, Remote
 from kernelci.hub import REPORT, allowance, artifact, base, checks, limits, spending, unpack
 from kernelci.hub.client import Client
@@ -158,7 +158,7 @@ def _unpack(client: Client, each: artifact.Artifact, into: Path) -> None:
             unpack.everything(archive, Path(partial) / "files", limits.DUMPS)
             (Path(partial) / "files").rename(into)
     except OSError as error:
-        raise ConfigError(f"can't write to {into.parent}: {error.strerror}", code="output-folder") from error
+        raise unwritten(into.parent, error, "name another with --artifacts") from error
 
 
 def exit_code(found: Feedback) -> int:

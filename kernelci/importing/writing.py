@@ -28,7 +28,8 @@ def propose(root: Path, script: Path, name: str = "", entry: str = "") -> Propos
         text = script.read_text(encoding="utf-8")
         found = read(text, entry)
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
-        raise ConfigError(f"can't read {script}: {error}") from error
+        told = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"can't read {script}: {told}", hint="name a script in Python") from error
     if not found.entry:
         known = ", ".join(found.wrappers) or "none"
         told = f"kernels found: {', '.join(found.kernels) or 'none'}; functions that launch one: {known}"

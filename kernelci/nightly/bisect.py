@@ -68,7 +68,7 @@ def search(commits: Sequence[str], judge: Judge) -> Found:
 def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
     """The commits after `good` up to `bad` that touch what a kernel's time follows from. Raises ConfigError."""
     repository = Repository(root)
-    first, last = (_commit(repository, name) for name in (good, bad))
+    first, last = (repository.commit(name) for name in (good, bad))
     if repository.merge_base(first, last) != first:
         raise ConfigError(f"{good} does not come before {bad}", hint="name the good commit first")
     options = config.load(root)
@@ -76,14 +76,6 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
     names = (f"{options.kernels}/{reference}", f"{options.references}/{reference}.py", *CONFIGURATION)
     # The repository's folder is its root, and so are the paths' beginnings.
     return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))
-
-
-def _commit(repository: Repository, name: str) -> str:
-    try:
-        return repository.commit(name)
-    except ConfigError as error:
-        hint = "fetch all of the history: git fetch --unshallow, or fetch-depth: 0" if repository.is_shallow else ""
-        raise ConfigError(f"no commit {name[:80]!r} in this checkout", hint=hint) from error
 
 
 def culprits(

@@ -42,7 +42,7 @@ def nightly(
     push: bool,
     **options: str,
 ) -> int:
-    """Climb the whole ladder with trusted code, and append what was measured to the history."""
+    """Climb the whole ladder, and append it to the history. Only with code that is trusted."""
     from kernelci import results
     from kernelci.nightly import night, telling
     from kernelci.nightly.detect import BUDGET
@@ -69,7 +69,7 @@ def history() -> None:
 @BRANCH_OPTION
 @click.pass_obj
 def append(root: Path, folders: tuple[Path, ...], url: str, branch: str) -> int:
-    """Append the nightly reports in FOLDERS; what is there already is left as it is."""
+    """Append the nightly reports in FOLDERS. What is there already is left as it is."""
     from kernelci.nightly import night
 
     for path in night.append(folders, night.of(root, os.environ, url, branch)):
@@ -99,7 +99,7 @@ def fetch(root: Path, folder: Path, url: str, branch: str) -> int:
 @click.option("--keep", type=click.IntRange(min=60), help="Days to keep; else 800.")
 @click.pass_obj
 def compact(root: Path, url: str, branch: str, keep: int | None) -> int:
-    """Merge the nights of past months into one file each, and drop what is older than --keep days."""
+    """Merge the nights of each past month into one file. Drops what is older than --keep days."""
     from kernelci.nightly import night
     from kernelci.nightly.compacting import KEEP_DAYS, compaction
 
@@ -114,7 +114,7 @@ def compact(root: Path, url: str, branch: str, keep: int | None) -> int:
 @click.argument("folder", type=FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def suspects(folder: Path, as_json: bool) -> int:
-    """List what seems to have changed in the history in FOLDER, and what the machine itself explains."""
+    """List what seems to have changed in the history in FOLDER. Also what the machine itself explains."""
     import msgspec
 
     from kernelci.nightly import detect, telling
@@ -133,7 +133,7 @@ def suspects(folder: Path, as_json: bool) -> int:
 @BRANCH_OPTION
 @click.pass_obj
 def remeasure(root: Path, folder: Path, gpu: str, budget: int, url: str, branch: str) -> int:
-    """Decide what seems to have changed: the last good commit against tonight's, in pairs, on this GPU."""
+    """Measure again what seems to have changed. The last good commit against tonight's, in pairs, on this GPU."""
     from kernelci import history as papers
     from kernelci.nightly import detect, night, telling
     from kernelci.nightly.remeasure import events as decided
@@ -173,7 +173,7 @@ def mark(
     url: str,
     branch: str,
 ) -> int:
-    """Say of a change of KERNEL that somebody answers for it, that the machine did it, or that it is none."""
+    """Say what a change of KERNEL was. One that somebody answers for, the machine's doing, or none."""
     from kernelci import history as papers
     from kernelci.nightly import night
     from kernelci.nightly.marking import marking
@@ -193,7 +193,7 @@ def mark(
 @click.option("--repository", required=True, metavar="OWNER/NAME", help="Where the issues are; needs GITHUB_TOKEN.")
 @click.option("--login", default="", help="Whose issues are ours; else the token's user, or the Actions bot.")
 def alert(folder: Path, repository: str, login: str) -> int:
-    """Bring the repository's issues in step with the changes in the history in FOLDER: one for each change."""
+    """Bring the repository's issues in step with the history. FOLDER holds it; each change has one issue."""
     from kernelci.hub.client import connect
     from kernelci.nightly import alert as alerting
     from kernelci.nightly.changes import changes
@@ -229,7 +229,7 @@ def bisect(
     branch: str,
     only_list: bool,
 ) -> int:
-    """Find the commit that made KERNEL slower, measuring each candidate against the good one on this GPU.
+    """Find the commit that made KERNEL slower. Measures each candidate against the good one on this GPU.
 
     Exit codes: 0 found, 1 several commits are left, or it stays open, 3 it is not slower, or no commit touches it.
     """
@@ -259,7 +259,7 @@ def bisect(
 @click.option("--repository", default="", metavar="OWNER/NAME", help="For links to commits.")
 @click.pass_obj
 def dashboard(root: Path, folder: Path, out: Path, repository: str) -> int:
-    """Write static pages that show the history in FOLDER: every kernel on every GPU, night by night."""
+    """Write static pages that show the history in FOLDER. Every kernel on every GPU, night by night."""
     from kernelci.nightly import dashboard as building
 
     written = building.build(folder, out, repository, root)

@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from kernelci import inert, resources
-from kernelci.errors import ConfigError
+from kernelci.errors import ConfigError, unwritten
 from kernelci.nightly import pages
 from kernelci.nightly.changes import Change, changes
 from kernelci.nightly.series import Series, events, load
@@ -25,6 +25,8 @@ def build(history: Path, out: Path, repository: str = "", root: Path | None = No
 
     `repository`: OWNER/NAME on GitHub, for links to commits. `root`: a project whose templates override ours.
     """
+    if not history.is_dir():
+        raise ConfigError(f"no folder {history}", hint="`kernelci history fetch` brings the history into one")
     every = sorted(load(history), key=lambda series: (series.kernel, pages.natural(series.case), series.gpu))
     today = max((series.nights[-1] for series in every), default=datetime.date.today())
     found = changes(every, events(history), today)
@@ -48,7 +50,7 @@ def _assets(out: Path) -> None:
         (out / "kernel").mkdir(parents=True, exist_ok=True)
         shutil.copytree(SITE, out / "site", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:
-        raise ConfigError(f"can't write to {out}: {error.strerror}", code="output-folder") from error
+        raise unwritten(out, error) from error
 
 
 def _overview(

@@ -1,7 +1,6 @@
 """The near side of `run --on`: sends the project, shows progress, and lays the report where a run here leaves it."""
 
 import contextlib
-import errno
 import os
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from typing import IO, Any
 from kernelci import basing, catalog, config, inert, results
 from kernelci.basing import Base
 from kernelci.config import Config
-from kernelci.errors import ConfigError, KernelciError, RunnerBroken
+from kernelci.errors import ConfigError, RunnerBroken, unwritten
 from kernelci.hub import limits, unpack
 from kernelci.remote import packing, wire
 from kernelci.remote.ssh import Link
@@ -39,7 +38,7 @@ def run_on(
     found.select(flags.get("kernels", ()))  # a wrong name is said at once
     asked = Options(**flags | {"kernels": tuple(_inside(root, name) for name in flags.get("kernels", ()))})
     folder = out if out is not None else root / options.out
-    _check_writable(folder)
+    results.check_writable(folder)  # before anything is asked of another machine
     with tempfile.TemporaryFile() as archive:
         _pack(archive, root, options, base, base_folder)
         size = archive.seek(0, os.SEEK_END)
@@ -60,18 +59,6 @@ def _environ() -> dict[str, str]:
     """Options that were set by variables: they hold for the run wherever it is."""
     known = {f"KERNELCI_{name.upper()}" for name in config.names()}
     return {name: value for name, value in os.environ.items() if name in known}
-
-
-def _check_writable(folder: Path) -> None:
-    """Raises ConfigError before anything is asked of another machine."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"can't write to {folder}: {error.strerror}", hint="name another with --out", code="output-folder"
-        ) from error
 
 
 def _pack(archive: IO[bytes], root: Path, options: Config, base: str, base_folder: Path | None) -> None:
@@ -149,15 +136,10 @@ def _fetch(host: str, source: IO[bytes], answer: Answer, folder: Path) -> bool:
             if came := (Path(partial) / "report" / results.FILE_NAME).is_file():
                 packing.replace(Path(partial) / "report", folder)
     except OSError as error:
-        raise _unwritten(folder, error) from error
+        raise unwritten(folder, error) from error
     if answer.left_out:
         print(f"{answer.left_out:,} of the largest files stayed behind", file=sys.stderr)
     return came
-
-
-def _unwritten(folder: Path, error: OSError) -> KernelciError:
-    code = "no-space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "output-folder"
-    return ConfigError(f"can't write to {folder}: {error.strerror}", hint="name another with --out", code=code)
 
 
 def _show(folder: Path, as_json: bool) -> None:

@@ -208,7 +208,9 @@ def _load(path: Path) -> None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigError(f"rung {path}: {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"rung {path}: importing it raised {type(error).__name__}: {error}", hint="correct it, or take it out"
+        ) from error
 
 
 def failed(

@@ -19,7 +19,7 @@ def _options(root: Path) -> RunnerOptions:
 
 @click.group()
 def runner() -> None:
-    """A GPU host that takes one job at a time from GitHub, and is clean before and after each.
+    """A GPU host that takes one job at a time from GitHub. It is clean before and after each.
 
     Its configuration is [runner] in the file kernelci.toml of the folder --root, which no job can write.
     """
@@ -30,7 +30,7 @@ def runner() -> None:
 @click.option("--script", is_flag=True, help="Print the script that sets a whole machine up; do nothing.")
 @click.pass_obj
 def setup(root: Path, archive: Path | None, script: bool) -> int:
-    """Install GitHub's runner in the configured version, and say what else is missing."""
+    """Install GitHub's runner in the configured version. Says what else is missing."""
     from kernelci import resources
     from kernelci.runner import installing, unit
 
@@ -62,7 +62,7 @@ def run(root: Path, jobs: int | None) -> int:
 @click.option("--api", default="https://api.github.com", envvar="GITHUB_API_URL", show_default=True)
 @click.pass_obj
 def broker(root: Path, credentials: Path, api: str) -> int:
-    """Hold the token, and hand out configurations of runners for one job. Runs as a user of its own."""
+    """Hold the token, and configure a runner for each job. Runs as a user of its own."""
     from kernelci.runner import starting
 
     starting.broker(_options(root), credentials, api)
@@ -96,7 +96,7 @@ def release(root: Path) -> int:
 @CREDENTIALS
 @click.pass_obj
 def unit(root: Path, to: Path | None, credentials: Path) -> int:
-    """Print systemd's units for the loop and for the broker, or write them."""
+    """Print systemd's units for the loop and for the broker. Or write them, with --to."""
     from kernelci.runner import unit as units
 
     found = units.units(_options(root), root, credentials)

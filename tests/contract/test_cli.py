@@ -71,8 +71,9 @@ def test_an_unknown_kernel(project: Path) -> None:
     _says(_kernelci("run", "softmax/yours", root=project), 2, "no kernel matches 'softmax/yours'", "softmax/mine")
 
 
-def test_an_unknown_rung(project: Path) -> None:
-    _says(_kernelci("run", "--rungs", "corectness", root=project), 2, "no rung 'corectness'", "correctness")
+@pytest.mark.parametrize("asked", ["corectness", ","])
+def test_an_unknown_rung(project: Path, asked: str) -> None:
+    _says(_kernelci("run", "--rungs", asked, root=project), 2, f"no rung '{asked.strip(',')}'", "correctness")
 
 
 def test_a_reference_that_raises_is_broken_not_the_kernels_fault(project: Path) -> None:
@@ -87,8 +88,14 @@ def test_an_output_folder_that_can_not_be_written(project: Path) -> None:
     _says(done, 2, "error[output-folder]", "--out")
 
 
+def test_a_report_that_can_not_be_written(project: Path) -> None:
+    _kernelci("run", "--rungs", "precheck", "--out", str(project / "out"), root=project)
+    done = _kernelci("report", str(project / "out"), "--output", str(project / "no" / "x.txt"), root=project)
+    _says(done, 2, "error[output-folder]", "--output")
+
+
 def test_no_project(tmp_path: Path) -> None:
-    _says(_kernelci("run", root=tmp_path), 2, "error[no-kernels]", "kernelci new")
+    _says(_kernelci("run", root=tmp_path), 2, "error[no-kernels]", "kernelci init")
 
 
 def test_a_wrong_option(project: Path) -> None:

@@ -63,8 +63,11 @@ def test_unclosed() -> None:
     assert "not closed" in _refusal(GOOD.removesuffix("# ///\n") + "import triton\n")
 
 
-def test_broken_toml() -> None:
-    assert _refusal(GOOD.replace('"softmax"', '"softmax', 1)).startswith("the card is not TOML: ")
+def test_broken_toml_names_the_files_line() -> None:
+    text = '"""What it does."""\n\n' + GOOD.replace('"softmax"', '"softmax', 1)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.endswith('"softmax'))
+    said = _refusal(text)
+    assert ("the card is not TOML: ", True) == (said[:22], f"(at line {line}, " in said)
 
 
 @pytest.mark.parametrize("table", ["", "# tool = 3\n", "# tool.other = {}\n", "# tool.kernelci = 3\n"])

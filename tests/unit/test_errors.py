@@ -1,5 +1,9 @@
 """Errors of the tool: one message, a next step, an exit code."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
 from kernelci import errors
@@ -32,6 +36,16 @@ def test_rendered_with_hint() -> None:
 
 def test_rendered_without_hint_is_one_line() -> None:
     assert "error[runner]: gone" == errors.RunnerBroken("gone").rendered()
+
+
+@pytest.mark.parametrize(("number", "kind", "code"), [
+    (errno.ENOSPC, errors.RunnerBroken, "no-space"),
+    (errno.EDQUOT, errors.RunnerBroken, "no-space"),
+    (errno.EACCES, errors.ConfigError, "output-folder"),
+])  # fmt: skip
+def test_whose_fault_it_is_that_a_place_can_not_be_written(number: int, kind: type, code: str) -> None:
+    found = errors.unwritten(Path("/out"), OSError(number, os.strerror(number)))
+    assert (kind, code, f"can't write to /out: {os.strerror(number)}") == (type(found), found.code, found.message)
 
 
 def test_verdict_is_no_error_of_the_tool() -> None:

@@ -1,6 +1,7 @@
 """The ladder on a small project: outcomes, reasons for what is skipped, and rungs of the user's own."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,6 +167,7 @@ def test_reference_that_is_broken(root: Path, old: str, new: str, outcome: str, 
         ("dependencies = []", 'dependencies = ["no-such-package-at-all"]', "missing-dependency"),
         ("dependencies = []", 'dependencies = ["torch<0.1"]', "missing-dependency"),
         ("dependencies = []", 'dependencies = ["torch >> 1"]', "card"),
+        ('["sm_80"]', '["sm_42"]', "card"),
     ],
 )
 def test_precheck(root: Path, old: str, new: str, reason: str) -> None:
@@ -184,6 +186,34 @@ def test_output_folder_that_can_not_be_written(root: Path) -> None:
     with pytest.raises(ConfigError, match="can't write to") as caught:
         _climb(root, "precheck")
     assert "output-folder" == caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"targets": ("sm_42",)}, "no GPU in gpus.toml has the target 'sm_42'"),
+        ({"draw": "outlier:0"}, "no draw 'outlier:0'"),
+    ],
+)
+def test_what_nobody_knows_is_refused_before_anything_is_climbed(root: Path, asked: dict[str, Any], said: str) -> None:
+    options = config.load(root, {}, {"cache": str(root / "cache")})
+    found = catalog.scan(root, options)
+    with pytest.raises(ConfigError, match=said):
+        ladder.climb(found, options, ladder.Plan(found.kernels, root / "out", ("precheck",), **asked))
+    assert not (root / "out").exists()
+
+
+def test_a_cache_that_can_not_be_written(root: Path) -> None:
+    _file(root / "cache", "a file")
+    with pytest.raises(ConfigError, match="can't write to") as caught:
+        _climb(root, "precheck")
+    assert ("output-folder", True) == (caught.value.code, "KERNELCI_CACHE" in caught.value.hint)
+
+
+def test_a_full_disk_is_no_bug(root: Path) -> None:
+    _file(root / "rungs" / "own.py", OWN.format(body="raise OSError(28, 'No space left on device', '/cache')"))
+    report = _climb(root, "own")
+    assert ("no-space", 4) == (_reason(report, "own"), report.exit_code)
 
 
 # Rungs in company and in quiet; each tells what it does in a file. `still` fails if another kernel is in it too, and

@@ -170,7 +170,7 @@ def test_too_large_a_change(repository: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unknown_commit(repository: Path) -> None:
-    with pytest.raises(ConfigError, match="git"):
+    with pytest.raises(ConfigError, match="no commit '--upload-pack=x'"):
         judged(repository, base="--upload-pack=x")
 
 

@@ -139,7 +139,7 @@ def test_a_good_commit_that_comes_later_is_refused(tmp_path: Path) -> None:
 def test_a_commit_that_is_not_there_is_named(tmp_path: Path) -> None:
     root = _scratch().repository(tmp_path / "repository")
 
-    with pytest.raises(ConfigError, match="no commit 'v9' in this checkout"):
+    with pytest.raises(ConfigError, match="this repository has no commit 'v9'"):
         bisect.candidates(root, "sum/one", "v9", "HEAD")
 
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kernelci import history
+from kernelci.errors import ConfigError
 from kernelci.history import Event, Measure
 from kernelci.nightly import dashboard, pages
 from kernelci.nightly.changes import changes
@@ -194,3 +195,9 @@ def test_an_empty_history_has_a_page(tmp_path: Path) -> None:
 
 def test_kernels_whose_names_look_alike_have_pages_of_their_own() -> None:
     assert pages.page_of("a/b c") != pages.page_of("a/b-c")
+
+
+def test_a_history_that_is_not_there_is_no_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no folder"):
+        dashboard.build(tmp_path / "histroy", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
