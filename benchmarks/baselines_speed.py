@@ -27,7 +27,7 @@ from kernelci.court import BASELINE, Court, Start, start, zygote_for  # noqa: E4
 from kernelci.errors import Verdict  # noqa: E402
 from kernelci.reference import Case, Reference, load  # noqa: E402
 from kernelci.workbench import baselines, leftovers, slots  # noqa: E402
-from kernelci.workbench.ahead import COMPILE_S, WARM_S  # noqa: E402
+from kernelci.workbench.ahead import COMPILE_S  # noqa: E402
 from kernelci.workbench.arena import Arena  # noqa: E402
 from kernelci.workbench.calibration import Calibration  # noqa: E402
 from kernelci.workbench.clock import Overhead  # noqa: E402
@@ -36,6 +36,7 @@ from kernelci.workbench.process import Candidate, Zygote  # noqa: E402
 from kernelci.workbench.protocol import Warm  # noqa: E402
 from kernelci.workbench.session import Session  # noqa: E402
 from kernelci.workbench.spent import Spent  # noqa: E402
+from kernelci.workbench.waiting import WARM_S  # noqa: E402
 
 # Decides how many calls a window has; what windows say of a call is not shown.
 CALIBRATION = Calibration(4e12, Overhead(3e4, 2e4, 4e4, 1e3), {}, 5e12, {}, 50 * 2**20)

@@ -18,7 +18,7 @@ from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.reference import load as load_reference
 from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import baselines, expression, nvml, sandbox
-from kernelci.workbench.ahead import Ahead, Waiting, compiled, key_of
+from kernelci.workbench.ahead import Ahead, compiled, key_of
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Recording
 from kernelci.workbench.baselines import Kept
@@ -28,6 +28,7 @@ from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Host, Limits, Session
 from kernelci.workbench.truths import Truths
+from kernelci.workbench.waiting import Waiting
 
 BASELINE = "baseline"  # the side of what a kernel is measured beside
 

@@ -1,4 +1,4 @@
-"""What torch.compile takes for baselines, done beside the earlier rungs: compiling, and the imports that it needs.
+"""What torch.compile takes for baselines, compiled beside the earlier rungs and kept.
 
 What was compiled is kept between runs by its content: only a baseline's own process, which no kernel shares, writes
 it, and only such a process reads it. Choices between configurations are kept of a process that was timed, and so alone
@@ -19,18 +19,15 @@ import torch
 from msgspec import Struct
 
 import kernelci
-from kernelci.errors import RunnerBroken, Verdict
+from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
 from kernelci.workbench import leftovers, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.cuda_memory import CudaFailed
-from kernelci.workbench.process import Candidate, Ended
-from kernelci.workbench.protocol import DeadlinePassed, Refused, Warm
-from kernelci.workbench.session import Host, Session
+from kernelci.workbench.session import Session
 
 FORM = 3  # of what is kept: another number makes everything anew
 COMPILE_S = 300.0  # torch.compile's first call
-WARM_S = 120.0
 ROOM = 8  # so many times a case's tensors must be free: kernels that climb meanwhile need memory too
 THREADS = 2  # references that are compiled at once, beside the kernels
 Opened = Callable[[Arena], Session]
@@ -43,48 +40,6 @@ class Kept(Struct, frozen=True, forbid_unknown_fields=True):
 
     cases: tuple[str, ...] = ()
     archive: bytes = b""
-
-
-class Waiting:
-    """Stands where a session expects a zygote: its next candidate is there already, and has made its imports."""
-
-    def __init__(self, zygote: Host) -> None:
-        self._zygote = zygote
-        self._lock = threading.Lock()
-        self._candidate: Candidate | None = None
-
-    def prepare(self, memory_bytes: int = 0) -> None:
-        """Fork it and let it import what torch.compile needs; what goes wrong is met again by whoever needs it."""
-        try:
-            candidate = self._zygote.fork(None, memory_bytes)
-        except RunnerBroken:
-            return
-        try:
-            candidate.ask(Warm(), WARM_S)
-        except (DeadlinePassed, Refused, Ended, RunnerBroken):
-            candidate.close()
-            return
-        self.close()
-        with self._lock:
-            self._candidate = candidate
-
-    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
-        """The one that waits; where there is none, or it would need an arena that is a file, a fresh one."""
-        if arena_fd is None:
-            with self._lock:
-                candidate, self._candidate = self._candidate, None
-            if candidate is not None and not candidate.ended:
-                return candidate
-            if candidate is not None:
-                candidate.close()
-        return self._zygote.fork(arena_fd, memory_bytes)
-
-    def close(self) -> None:
-        """End the one that waits."""
-        with self._lock:
-            candidate, self._candidate = self._candidate, None
-        if candidate is not None:
-            candidate.close()
 
 
 class Ahead:

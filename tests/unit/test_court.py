@@ -12,7 +12,7 @@ from kernelci.config import Config
 from kernelci.court import Court, compile_ahead, load_limit_s, start_baseline
 from kernelci.ladder import Plan
 from kernelci.reference import Reference, load
-from kernelci.workbench import ahead, baselines, expression
+from kernelci.workbench import baselines, expression, waiting
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.expression import COMPILE, EAGER
 from kernelci.workbench.protocol import Source
@@ -87,7 +87,7 @@ def test_a_baseline_finds_what_was_compiled_ahead(
     court: Court, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[str] = []
-    monkeypatch.setattr(ahead.Waiting, "prepare", lambda self, memory_bytes: waited.append("imports"))
+    monkeypatch.setattr(waiting.Waiting, "prepare", lambda self, memory_bytes: waited.append("imports"))
     assert court.ahead is not None
     for _ in range(2):  # another kernel of the same reference
         compile_ahead(court, reference, reference.cases())
