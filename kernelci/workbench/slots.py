@@ -160,10 +160,13 @@ class Bank:
         for name, spec in self.layout.outputs.items():
             if not spec.alias and spec.elements:
                 self._put(name, self._stale(spec, count).stacked(count))
+        self._lay_inputs(count)
+        self.fill_ns = stop()
+
+    def _lay_inputs(self, count: int) -> None:
         for name, value in self._inputs.items():
             if isinstance(value, pools.Pool):
                 self._put(name, value.stacked(count))
-        self.fill_ns = stop()
 
     def _stale(self, spec: TensorSpec, count: int) -> pools.Pool:
         """Plausible values that are not the answer."""

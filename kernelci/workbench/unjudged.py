@@ -13,6 +13,7 @@ from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Time, Window
 from kernelci.workbench.contest import Contestant, Course
+from kernelci.workbench.cuda_memory import nothing_persists
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Spots
 from kernelci.workbench.series import usual_mode
@@ -32,18 +33,23 @@ class Timed(Struct, frozen=True):
 class Unjudged(slots.Bank):
     """Slots whose outputs only have to be finite, in the first and the last of a window.
 
-    Their values are drawn once: what is trusted remembers none. Those that a call overwrites are drawn anew.
+    Their values are drawn once, since what is trusted remembers none, and laid into the slots before every window, so
+    that it begins as a kernel's does, and calls may overwrite them.
     """
 
-    _dealt = 0
+    _drawn = 0
 
     def deal(self, count: int | None = None, spots: Mapping[str, Spots] | None = None) -> None:
-        """Values for the first `count` slots, where these have none yet."""
+        """The inputs of the first `count` slots, drawn where these have none yet."""
         wanted = self.count if count is None else count
-        in_place = any(spec.alias for spec in self.layout.outputs.values())
-        if in_place or self._dealt < wanted:
+        if self._drawn < wanted:
             super().deal(wanted, spots)
-            self._dealt = wanted
+            self._drawn = wanted
+            return
+        nothing_persists(self.device)
+        stop = slots.stopwatch(self.device)
+        self._lay_inputs(wanted)
+        self.fill_ns = stop()
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
