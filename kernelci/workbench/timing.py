@@ -28,8 +28,6 @@ MEMORY_SHARE = 0.3  # of what is free goes to the arena; the pools and the oracl
 MEMORY_BYTES = 40 * 2**30
 LEAST_CALLS = 2
 HOT_ROUNDS = 3
-# What a window costs beside its calls varies by 0.1 ms, so where memory makes windows short, a block has twice as many.
-SHORT, SHORT_ROUNDS = 0.75, 2
 
 
 def arena_for(
@@ -141,9 +139,8 @@ def calls_for(ns: float, touched: int, most: int, calibration: Calibration, wind
 def course(arena: Arena, reference: Reference, case: Case, ns: float, calibration: Calibration, seed: str) -> Course:
     """A case's windows: 20 ms of calls where memory permits, at least twice the L2; a short window of secret size.
 
-    Where they are much shorter, for want of memory, there are more of them. Arithmetic at full rate takes a GPU to its
-    power limit, where single windows lose up to a tenth of the clock. So where arithmetic binds, windows are half as
-    long, and a block has three times as many: its fastest is a free one.
+    Arithmetic at full rate takes a GPU to its power limit, where single windows lose up to a tenth of the clock. So
+    where arithmetic binds, windows are half as long, and a block has three times as many: its fastest is a free one.
     """
     layout = slots.layout(reference, case, arena.serves)
     most = most_calls(reference, case, layout, arena.size, calibration)
@@ -164,5 +161,4 @@ def course(arena: Arena, reference: Reference, case: Case, ns: float, calibratio
     for _ in range(3):
         bank.deal()
         usual.append(bank.fill_ns)
-    rounds = HOT_ROUNDS if hot else SHORT_ROUNDS if full * ns < SHORT * WINDOW_NS else 1
-    return Course(bank, calls, usual_mode(arena.device), sorted(usual)[1], rounds=rounds)
+    return Course(bank, calls, usual_mode(arena.device), sorted(usual)[1], rounds=HOT_ROUNDS if hot else 1)
