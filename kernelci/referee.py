@@ -4,7 +4,6 @@ Rungs see it as `rungs.Referee`.
 """
 
 import contextlib
-import math
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -13,10 +12,10 @@ from pathlib import Path
 import torch
 from msgspec.structs import replace
 
-from kernelci import backends, cold, disturbing, wording
+from kernelci import backends, cold, disturbing, extent, wording
 from kernelci.card import Card
 from kernelci.catalog import Kernel
-from kernelci.compiling.builder import Compilation, call_of, source_of
+from kernelci.compiling.builder import Compilation, source_of
 from kernelci.config import cache_folder
 from kernelci.court import Court, Start, keep_compiled, start, start_baseline
 from kernelci.errors import Verdict
@@ -28,17 +27,14 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, recording
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import NEAR, VARIED, Drawn, plan, planned, split
-from kernelci.workbench.protocol import Followed, Source, TensorPlace
+from kernelci.workbench.protocol import Followed, Source
 from kernelci.workbench.session import Session
 from kernelci.workbench.spent import Spent
 from kernelci.workbench.trial import Trial, is_refusal, plainly, repeats, run_all, run_drawn
 
 # Cases of sizes that no file names, per run.
 HIDDEN_CASES = {"gpu": 6, "interpreter": 2}
-FULL_TIER_TIMES = 16  # how much larger a case the full tier takes
 WATCH_ELEMENTS = 8192
-# Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
-INTERPRETER_DTYPES = {"bfloat16": "float16"}
 
 
 class KernelReferee:
@@ -140,7 +136,8 @@ class KernelReferee:
         if self.interpreted:
             found = tuple(case for case in found if case.kind == "check")
         if self.tier == "watch":
-            found = tuple(case for case in found if case.kind == "check" and 0 < self._size(case)[0] <= WATCH_ELEMENTS)
+            checks = (case for case in found if case.kind == "check")
+            found = tuple(one for one in checks if 0 < extent.extent(self.reference, one).touched <= WATCH_ELEMENTS)
         wanted = self.court.case_filter
         named = tuple(case for case in found if wanted in ("", case.id))
         if named or not wanted:
@@ -182,25 +179,7 @@ class KernelReferee:
 
     def why_not(self, case: Case) -> Verdict | None:
         """Why a case is beyond this device or tier, or None."""
-        touched, written, flops = self._size(case)
-        if self.interpreted:
-            reason, elements = "interpreter-cost", touched
-            limits = (self.config.interpreter_elements, self.config.interpreter_flops)
-        else:
-            reason, elements = "cost", written
-            limits = (self.config.case_elements, self.config.case_flops)
-        if self.tier == "full" or (self.reference.one_shape and not self.interpreted):  # there is no smaller case
-            limits = (limits[0] * FULL_TIER_TIMES, limits[1] * FULL_TIER_TIMES)
-        if elements <= limits[0] and flops <= limits[1]:
-            return None
-        return Verdict(reason, f"{elements} elements and {flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
-
-    def _size(self, case: Case) -> tuple[int, int, float]:
-        """Elements of inputs and outputs, elements of outputs, and FLOP of a case."""
-        call = call_of(self.reference, case)
-        read = sum(math.prod(value.shape) for value in call.arguments.values() if isinstance(value, TensorPlace))
-        written = sum(math.prod(place.shape) for place in call.outputs.values())
-        return read + written, written, self.reference.cost(case, {}, {}).flops
+        return extent.beyond(self.reference, case, self.config, self.tier, self.interpreted)
 
     def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
         """The declared outputs."""
@@ -283,25 +262,13 @@ class KernelReferee:
         """Inputs, declared outputs and the truth of a case and draw. Raises Verdict("reference")."""
         try:
             with self.spent.during("drawing"):
-                return self.court.truths.get(self.reference, self._as_run(case), draw)
+                return self.court.truths.get(self.reference, extent.as_run(case, self.interpreted), draw)
         except ReferenceFailed as error:
             raise Verdict("reference", str(error)) from error
 
-    def _as_run(self, case: Case) -> Case:
-        """The case with a dtype that the interpreter computes rightly."""
-        dtype = str(dict(case.values).get("dtype", ""))
-        if self.interpreted and dtype in INTERPRETER_DTYPES:
-            return case.with_dtype(INTERPRETER_DTYPES[dtype])
-        return case
-
     def substitution(self, case: Case) -> str:
         """What is said of a case that runs with other data than it names, or nothing."""
-        as_run = self._as_run(case)
-        if as_run is case:
-            return ""
-        return (
-            f"run with {dict(as_run.values)['dtype']} data: the interpreter has no right {dict(case.values)['dtype']}"
-        )
+        return extent.substitution(case, self.interpreted)
 
     def _running(self) -> Session:
         if self._session is None:

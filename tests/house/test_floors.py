@@ -23,7 +23,7 @@ FLOORS = {
     "kernelci.workbench": 2, "kernelci.backends": 3, "kernelci.compiling": 3.5, "kernelci.disturbing": 3.6,
     "kernelci.footprint": 3.75,
     "kernelci.rungs": 4, "kernelci.lanes": 0, "kernelci.candidate": 5, "kernelci.court": 5, "kernelci.cold": 5,
-    "kernelci.referee": 5, "kernelci.wording": 5,
+    "kernelci.referee": 5, "kernelci.extent": 5, "kernelci.wording": 5,
     "kernelci.losing": 5, "kernelci.ascent": 5, "kernelci.ladder": 5, "kernelci.confinement": 5,
     "kernelci.cli": 6, "kernelci.__main__": 6,
 }  # fmt: skip
