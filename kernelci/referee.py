@@ -322,7 +322,7 @@ class KernelReferee:
         """What a user would otherwise call on these cases, by case, measured once a run; and what that took."""
         court, device = self.court, self.device.torch_name
         opened, keep = partial(start_baseline, court), partial(keep_compiled, court, self.reference)
-        return baselines.beside(court.baselines, device, self.reference, cases, calibration, opened, keep)
+        return baselines.measured_once(court.baselines, device, self.reference, cases, calibration, opened, keep)
 
     def inspect(self, tool: str, cases: tuple[Case, ...]) -> sanitizer.Inspection:
         """A tool's run over the first draw of each of these cases, in a process of its own."""

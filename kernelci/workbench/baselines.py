@@ -43,7 +43,7 @@ Keep = Callable[[bytes], str]
 ONCE = "baselines, once for each reference"
 
 
-def beside(
+def measured_once(
     kept: Kept,
     device: str,
     reference: Reference,

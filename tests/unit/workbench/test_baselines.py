@@ -112,7 +112,7 @@ def test_each_case_is_measured_once_a_run(reference: Callable[[str], Reference],
     kept: Kept = {}
     first, second = reference(TEXT).cases()
     said = [
-        baselines.beside(kept, "cpu", reference(TEXT), cases, CALIBRATION, opened)[1] != ""
+        baselines.measured_once(kept, "cpu", reference(TEXT), cases, CALIBRATION, opened)[1] != ""
         for cases in ([first], [first], [first, second], [second, first])
     ]
     assert [True, False, True, False] == said

@@ -114,7 +114,7 @@ def test_the_process_that_is_timed_compiles_nothing(
     one.settle()
     (first,) = one.cache("a")
     opened = partial(_opened, zygote, (first,))
-    found, note = baselines.beside({}, "cpu", reference, cases, CALIBRATION, opened, keep)
+    found, note = baselines.measured_once({}, "cpu", reference, cases, CALIBRATION, opened, keep)
     one.close()
     assert {"compilers": True, "compiled": 1, "found": 0, "graphs": (1, 0)} == _counted(first)
     assert {"compilers": False, "compiled": 0, "found": 1, "graphs": (0, 1)} == _counted(left[0])
@@ -130,7 +130,7 @@ def test_without_a_compiler_it_is_a_note_and_the_others_stand(
 ) -> None:
     reference = written(TEXT)
     opened = partial(_opened, zygote, (), more=NO_COMPILER)
-    found, _ = baselines.beside({}, "cpu", reference, reference.cases(), CALIBRATION, opened)
+    found, _ = baselines.measured_once({}, "cpu", reference, reference.cases(), CALIBRATION, opened)
     eager, compiled, library = found["4x64-fp32"]
     assert (True, None, True) == (eager.time is not None, compiled.time, library.time is not None)
     assert "No working C++ compiler found" in compiled.note
