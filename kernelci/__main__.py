@@ -18,7 +18,7 @@ def main() -> None:
         print(error.rendered(), file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print("interrupted: a run's report holds what was done by then", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
         sys.exit(_unforeseen(error))

@@ -2,10 +2,11 @@
 
 import datetime
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -254,9 +255,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = ()
 
 
-_EVERY_KEY = "docs/configuration.md of kernelci lists every key, and what it may be"
-
-
 def names() -> tuple[str, ...]:
     """Every option."""
     return tuple(field.name for field in msgspec.structs.fields(Config))
@@ -279,7 +277,15 @@ def _convert(source: str, values: Mapping[str, Any]) -> Config:
     try:
         return msgspec.convert(values, Config, strict=source != "environment")
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {error}", hint=_EVERY_KEY) from error
+        raise ConfigError(f"{source}: {error}", hint=_meaning(str(error))) from error
+
+
+def _meaning(said: str) -> str:
+    """What the option takes that a message of msgspec's names, or nothing."""
+    key = re.search(r"`\$\.(\w+)`", said)
+    known = get_type_hints(Config, include_extras=True)
+    told = [one.description for one in getattr(known.get(key[1]), "__metadata__", ())] if key else []
+    return f"{key[1]}: {told[0]}" if key and told else ""
 
 
 def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
@@ -290,7 +296,7 @@ def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
         table = _read(shared).get("tool", {})
         own_table = table.get("kernelci", {}) if isinstance(table, dict) else {}
         if not isinstance(own_table, dict):
-            raise ConfigError(f"{shared.name}: tool.kernelci is no table", hint=_EVERY_KEY)
+            raise ConfigError(f"{shared.name}: tool.kernelci is no table")
         return f"{shared.name} [tool.kernelci]", own_table
     return "defaults", {}
 
@@ -323,7 +329,7 @@ def _parsed(name: str, text: str) -> Any:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         return type(default)(text)
     except ValueError as error:
-        raise ConfigError(f"KERNELCI_{name.upper()}={text!r}: {error}", hint=_EVERY_KEY) from error
+        raise ConfigError(f"KERNELCI_{name.upper()}={text!r}: {error}") from error
 
 
 def cache_folder(config: Config) -> Path:

@@ -21,11 +21,10 @@ class KernelciError(Exception):
         self.code = code or type(self).code
 
     def rendered(self) -> str:
-        """The message as a user reads it on the terminal."""
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.hint:
-            lines.append(f"  next: {self.hint}")
-        return "\n".join(lines)
+        """The message as a user reads it on the terminal; without a hint the next step is that of its code."""
+        from kernelci.reasons import REASONS  # read from a file: only for who needs it
+
+        return f"error[{self.code}]: {self.message}\n  next: {self.hint or REASONS[self.code].next_step}"
 
 
 class ConfigError(KernelciError):

@@ -134,3 +134,17 @@ def test_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         config.cache_folder(config.Config()),
         config.cache_folder(config.Config(cache="/x")),
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        ({"jobs": -1}, "jobs: compile processes at once; 0: one per core"),
+        ({"gate": {"floor": -1}}, ""),
+        ({"job": 1}, ""),
+    ],
+)
+def test_a_wrong_value_is_told_what_the_option_takes(tmp_path: Path, flags: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(tmp_path, {}, flags)
+    assert hint == caught.value.hint

@@ -34,8 +34,9 @@ def test_rendered_with_hint() -> None:
     assert "error[no-kernels]: no folder x\n  next: make it" == error.rendered()
 
 
-def test_rendered_without_hint_is_one_line() -> None:
-    assert "error[runner]: gone" == errors.RunnerBroken("gone").rendered()
+def test_rendered_without_hint_has_the_next_step_of_its_code() -> None:
+    next_step = REASONS["runner"].next_step
+    assert f"error[runner]: gone\n  next: {next_step}" == errors.RunnerBroken("gone").rendered()
 
 
 @pytest.mark.parametrize(("number", "kind", "code"), [
