@@ -104,7 +104,8 @@ def is_full(error: OSError) -> bool:
 
 def unwritten(path: Path, error: OSError, hint: str = "name another with --out") -> KernelciError:
     """What to raise where `path` can't be written: RunnerBroken for a full disk, else ConfigError with the hint."""
-    message = f"can't write to {path}: {error.strerror}"
+    in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+    message = f"can't write to {path}: {'a file is in the way' if in_the_way else error.strerror}"
     if is_full(error):
         return RunnerBroken(message, hint="make room, or name a place elsewhere", code="no-space")
     return ConfigError(message, hint=hint, code="output-folder")

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import secrets
-import shutil
 import sys
 import threading
 import time
@@ -75,8 +74,9 @@ def climb(catalog: Catalog, config: Config, plan: Plan, progress: Progress | Non
     usual = chosen(known, plan.rungs)
     rungs = {one.name: chosen(known, plan.own[one.name]) if one.name in plan.own else usual for one in plan.kernels}
     _check_asked(config, plan)
-    _prepare(plan.out)
+    results.check_writable(plan.out)
     results.check_writable(cache_folder(config), "name another: `cache` in the configuration, or KERNELCI_CACHE")
+    results.begin(plan.out)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     done: dict[str, Ascent] = {}
     over = threading.Event()
@@ -186,15 +186,6 @@ def _check_asked(config: Config, plan: Plan) -> None:
             raise ConfigError(str(error.args[0]), hint="correct --target, or `targets` in the configuration") from error
     if plan.draw and plan.draw.partition(":")[0] not in FAMILIES:
         raise ConfigError(f"no draw {plan.draw!r}", hint=f"for example outliers:0; there are {', '.join(FAMILIES)}")
-
-
-def _prepare(out: Path) -> None:
-    """No results and files of an earlier run. Raises KernelciError where the folder can't be written."""
-    results.check_writable(out)
-    is_report = (out / results.FILE_NAME).is_file()  # else such a folder is somebody else's
-    for name in results.FOLDERS if is_report else results.FOLDERS[:1]:
-        shutil.rmtree(out / name, ignore_errors=True)
-    (out / results.FILE_NAME).unlink(missing_ok=True)
 
 
 def _climb_all(

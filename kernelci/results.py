@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kernelci.model import SCHEMA_VERSION, Report
 
 FILE_NAME = "results.json"
 FOLDERS = ("dumps", "profile", "roofline", "trace")  # beside it: where rungs leave files
+_BEGUN = ".kernelci-run"  # stands in for results.json from a run's beginning to its end
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 24
 # Possessive, since a string of 60 MB would otherwise keep gigabytes of places to go back to.
@@ -41,6 +43,21 @@ def check_writable(folder: Path, hint: str = "name another with --out") -> None:
         raise unwritten(folder, error, hint) from error
 
 
+def clear(folder: Path) -> None:
+    """Remove what an earlier run left in its folder, one that was killed too. Where no run was, nothing is removed."""
+    if not any((folder / name).is_file() for name in (FILE_NAME, _BEGUN)):
+        return  # such folders are somebody else's
+    for name in FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / FILE_NAME).unlink(missing_ok=True)
+
+
+def begin(folder: Path) -> None:
+    """Clear the folder, and note that a run is at work in it, until `write` ends that."""
+    clear(folder)
+    (folder / _BEGUN).touch()
+
+
 def write(report: Report, folder: Path) -> Path:
     """Write results.json whole or not at all; raises what `errors.unwritten` gives where the folder can't be."""
     path = folder / FILE_NAME
@@ -48,6 +65,7 @@ def write(report: Report, folder: Path) -> Path:
     try:
         partial.write_bytes(encode(report))
         partial.replace(path)
+        (folder / _BEGUN).unlink(missing_ok=True)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()

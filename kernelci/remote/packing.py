@@ -80,8 +80,7 @@ def pack(into: IO[bytes], trees: Iterable[tuple[str, Path, Iterable[Path]]]) -> 
 def replace(unpacked: Path, out: Path) -> None:
     """Move a report folder's content to where it belongs, in the place of an earlier one's."""
     out.mkdir(parents=True, exist_ok=True)
-    for old in results.FOLDERS if (out / results.FILE_NAME).is_file() else results.FOLDERS[:1]:
-        shutil.rmtree(out / old, ignore_errors=True)
+    results.clear(out)
     for path in unpacked.iterdir():
         target = out / path.name
         if target.is_dir() and not target.is_symlink():

@@ -200,3 +200,24 @@ def test_report_fits_its_own_schema() -> None:
     import jsonschema
 
     assert jsonschema.Draft202012Validator(results.schema()).is_valid(json.loads(results.encode(EMPTY)))
+
+
+@pytest.mark.parametrize(
+    ("was_there", "kept"),
+    [((), True), (("results.json",), False), ((".kernelci-run",), False)],
+    ids=["nobody's run", "a run's", "a killed run's"],
+)
+def test_a_run_clears_what_runs_left_and_nothing_else(tmp_path: Path, was_there: tuple[str, ...], kept: bool) -> None:
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "other").mkdir()
+    for name in was_there:
+        (tmp_path / name).touch()
+    results.begin(tmp_path)
+    found = (tmp_path / "dumps").is_dir(), (tmp_path / "other").is_dir(), (tmp_path / "results.json").exists()
+    assert (kept, True, False) == found
+
+
+def test_a_report_ends_its_run(tmp_path: Path) -> None:
+    results.begin(tmp_path)
+    results.write(EMPTY, tmp_path)
+    assert ["results.json"] == [path.name for path in tmp_path.iterdir()]
