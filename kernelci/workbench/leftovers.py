@@ -7,9 +7,11 @@ cache of machine code.
 import io
 import re
 import tarfile
+import zlib
 from collections.abc import Collection
 
 CHOICE = ".best_config"
+_UNREADABLE = (tarfile.TarError, OSError, EOFError, ValueError, zlib.error)
 _CODE = re.compile(r"\.(py|so|cubin)$|/fxgraph/|/aotautograd/")
 
 
@@ -24,10 +26,18 @@ def choices(archive: bytes) -> set[str]:
 
 
 def without_choices(archive: bytes, but: Collection[str] = ()) -> bytes:
-    """The same archive without choices but these: whoever made the others was not alone on the GPU."""
+    """The same archive without choices but these: whoever made the others was not alone on the GPU. Empty where it can't
+    be read to its end."""
     dropped = choices(archive) - set(but)
     if not dropped:
         return archive
+    try:
+        return _rewritten(archive, dropped)
+    except _UNREADABLE:
+        return b""
+
+
+def _rewritten(archive: bytes, dropped: Collection[str]) -> bytes:
     buffer = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as whole,
@@ -40,7 +50,9 @@ def without_choices(archive: bytes, but: Collection[str] = ()) -> bytes:
 
 
 def _files(archive: bytes) -> list[str]:
-    if not archive:
+    """Those of an archive that can be read; none of another."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+            return [member.name for member in opened if member.isreg() or member.islnk()]
+    except _UNREADABLE:
         return []
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
-        return [member.name for member in opened if member.isreg() or member.islnk()]

@@ -9,10 +9,11 @@ import pytest
 
 from kernelci import catalog, ladder
 from kernelci.config import Config
-from kernelci.court import Court, compile_ahead, load_limit_s, start_baseline
+from kernelci.court import Court, compile_ahead, keep_compiled, load_limit_s, start_baseline
 from kernelci.ladder import Plan
-from kernelci.reference import Reference, load
-from kernelci.workbench import baselines, expression, waiting
+from kernelci.reference import Case, Reference, load
+from kernelci.workbench import baselines, expression, slots, waiting
+from kernelci.workbench.ahead import Ahead
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.expression import COMPILE, EAGER
 from kernelci.workbench.protocol import Source
@@ -27,6 +28,7 @@ REFERENCE = """
 from kernelci.reference import bench, check, like
 def cases():
     yield bench("a few", rows=3, cols=17, dtype="float32")
+    yield bench("more", rows=5, cols=17, dtype="float32")
 def inputs(case, draw):
     return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
 def outputs(case):
@@ -34,15 +36,16 @@ def outputs(case):
 def reference(x):
     return x + 1
 """
-# Stands for torch.compile: leaves in its cache what it has not found there.
+# Stands for torch.compile: leaves in its cache what it has not found there, and what it has chosen.
 KEEPING = b"""
 import os
 from pathlib import Path
 def baseline(x):
-    kept = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "ours")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    if not kept.exists():
-        kept.write_bytes(os.urandom(8))
+    kept = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in (f"{len(x)}.py", f"{len(x)}.best_config"):
+        if not (kept / name).exists():
+            (kept / name).write_bytes(os.urandom(8))
 """
 
 
@@ -92,9 +95,41 @@ def test_a_baseline_finds_what_was_compiled_ahead(
     for _ in range(2):  # another kernel of the same reference
         compile_ahead(court, reference, reference.cases())
     court.ahead.settle()
-    assert (["./inductor/ours"], {}, ["imports"]) == (
-        [*_left(court, reference, COMPILE)], _left(court, reference, EAGER), waited,
+    assert ({"./inductor/3.py", "./inductor/5.py"}, {}, ["imports"]) == (
+        {*_left(court, reference, COMPILE)}, _left(court, reference, EAGER), waited,
     )  # fmt: skip
+
+
+def test_a_later_run_compiles_only_what_is_new_and_finds_what_was_chosen(
+    court: Court, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting.Waiting, "prepare", lambda self, memory_bytes: None)
+    assert court.ahead is not None
+    few, more = reference.cases()
+    compile_ahead(court, reference, [few])
+    court.ahead.settle()
+    said = keep_compiled(court, reference, _timed(court, reference, few))
+    first = _left(court, reference, COMPILE)
+    court.ahead.close()
+    court.ahead = Ahead(Path(court.config.cache) / "baselines")
+    court.waiting.clear()
+    compile_ahead(court, reference, [few, more])
+    court.ahead.settle()
+    second = _left(court, reference, COMPILE)
+    assert ("", {"./inductor/3.py", "./inductor/3.best_config"}) == (said, {*first})
+    assert {**first, "./inductor/5.py": second["./inductor/5.py"]} == second
+
+
+def _timed(court: Court, reference: Reference, case: Case) -> bytes:
+    """What the process that is timed has in its cache when it was called."""
+    arena = Arena("cpu", 2**16)
+    session = start_baseline(court, arena, reference, COMPILE)
+    try:
+        session.call(slots.layout(reference, case).call(case))
+        return session.packed()
+    finally:
+        session.close()
+        arena.close()
 
 
 def test_without_bench_cases_nothing_is_compiled_ahead(court: Court, reference: Reference) -> None:

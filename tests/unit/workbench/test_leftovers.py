@@ -3,6 +3,9 @@
 import io
 import tarfile
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kernelci.workbench.leftovers import choices, code, without_choices
 
 FILES = {
@@ -54,3 +57,9 @@ def test_without_choices_it_is_the_same() -> None:
 def test_choices_that_were_there_before_stay() -> None:
     archive = _archive({**FILES, "./inductor/new.best_config": b"{}"})
     assert {"./inductor/ab/cab.best_config"} == choices(without_choices(archive, choices(_archive(FILES))))
+
+
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_a_broken_archive_holds_what_can_be_read(noise: bytes, cut: int) -> None:
+    broken = _archive(FILES)[:cut] + noise
+    assert (set(), set()) == (code(broken) - CODE, choices(without_choices(broken)))
