@@ -26,8 +26,10 @@ def choices(archive: bytes) -> set[str]:
 
 
 def without_choices(archive: bytes, but: Collection[str] = ()) -> bytes:
-    """The same archive without choices but these: whoever made the others was not alone on the GPU. Empty where it can't
-    be read to its end."""
+    """The same archive without choices but these: whoever made the others was not alone on the GPU.
+
+    Empty where it can't be read to its end.
+    """
     dropped = choices(archive) - set(but)
     if not dropped:
         return archive
