@@ -18,8 +18,7 @@ def main() -> None:
         print(error.rendered(), file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted: a run's report holds what was done by then", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(_interrupted())
     except Exception as error:
         sys.exit(_unforeseen(error))
     sys.exit(code if isinstance(code, int) else 0)
@@ -34,13 +33,17 @@ def _unforeseen(error: Exception) -> int:
         error.show()
         return 2
     if isinstance(error, click.Abort):
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
     import traceback
 
     traceback.print_exc()
     print("\nThis is a bug in kernelci: please report it with the lines above.", file=sys.stderr)
     return 70
+
+
+def _interrupted() -> int:
+    print("interrupted: the report of a run holds what was done by then", file=sys.stderr)
+    return 130
 
 
 if __name__ == "__main__":
