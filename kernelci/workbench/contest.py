@@ -182,7 +182,8 @@ class Contest:
         return any((_owner(side), index) in self.faults for side in sides)
 
     def _prepare(self, those: Sequence[Contestant], index: int, course: Course) -> None:
-        """All processes get a course ready at the same time, on slots that hold valid values."""
+        """All processes get a course ready at the same time, on slots that hold valid values; one after another where
+        the arena serves what calls allocate, since one's indices would lie where another writes."""
         course.bank.deal()
 
         def one(contestant: Contestant) -> None:
@@ -198,7 +199,8 @@ class Contest:
             except Verdict as verdict:
                 self.faults[owner, index] = verdict
 
-        at_once(one, those)
+        serves = any(course.bank.workspace(calls) for calls in course.calls.values())
+        at_once(one, those, 1 if serves else STARTS)
 
     def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch, probe: Probe) -> Block:
         """Other kinds of windows once each; A B B A, or B A A B: every side's full windows; and one of the probe.
@@ -259,9 +261,9 @@ def started(session: Session) -> None:
         session.start()
 
 
-def at_once(what: Callable[[Some], None], those: Sequence[Some]) -> None:
-    """The same with all of them at the same time; raises what it raises, when all are through."""
-    with ThreadPoolExecutor(STARTS, thread_name_prefix="contest") as threads:
+def at_once(what: Callable[[Some], None], those: Sequence[Some], together: int = STARTS) -> None:
+    """The same with all of them at the same time, or so many; raises what it raises, when all are through."""
+    with ThreadPoolExecutor(together, thread_name_prefix="contest") as threads:
         list(threads.map(what, those))
 
 

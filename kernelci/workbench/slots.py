@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,10 +26,10 @@ from kernelci.workbench.trial import poisoned
 FAMILY = "normal:0"
 WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
-DISTINCT = 64  # so many choices of entries among the slots of a check
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
 SPOILED_BYTES = 2**21  # in one piece, where results are poisoned in place
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
+CHUNK_ELEMENTS = 2**24  # of outputs at once, each of which takes some 30 float64 while it is compared
 
 
 class Layout(Struct, frozen=True):
@@ -205,20 +205,25 @@ class Bank:
         with the slot, Verdict("refused"), and ReferenceFailed.
         """
         self.require(spots or {}, count)
-        slots = self._chosen(count)
-        for some in _chunks(slots, max(1, CHUNK_BYTES // max(1, 4 * self._read()))):
-            self._check(torch.tensor(some, device=self._arena.device), spots or {})
+        slots = torch.tensor(self._chosen(count), device=self._arena.device)
+        entries = self._entries(len(slots))
+        size = self._at_once(entries)
+        for begin in range(0, len(slots), size):
+            some = slice(begin, begin + size)
+            self._check(slots[some], [table[some] for table in entries], spots or {})
 
     def require(self, spots: Mapping[str, Spots], count: int) -> None:
         """Raise Verdict("refused") for places that can't be those of so many calls' results."""
         workspace.checked(spots, self.layout.own, count, self.workspace(count))
 
-    def _read(self) -> int:
-        """Bytes of inputs that a check of one slot looks at."""
-        return sum(
-            _bytes(spec) // max(1, spec.shape[0] // self._most[-1] if self._cut_of(name) is not None else 1)
-            for name, spec in self.layout.specs.items()
-        )
+    def _at_once(self, entries: Sequence[torch.Tensor]) -> int:
+        """How many slots are checked together, with so many entries of each, for there to be room."""
+        bytes_read = 0
+        for name, spec in self.layout.specs.items():
+            cut = self._cut_of(name)
+            bytes_read += _bytes(spec) if cut is None else _bytes(spec) // max(1, spec.shape[0]) * entries[cut].shape[1]
+        elements = self._columns() * (entries[0].shape[1] if entries else 1)
+        return max(1, min(CHUNK_BYTES // max(1, 4 * bytes_read), CHUNK_ELEMENTS // max(1, elements)))
 
     def _chosen(self, count: int) -> list[int]:
         """All slots where entries can be picked from each; else as many as may be compared whole, both ends too."""
@@ -233,8 +238,7 @@ class Bank:
         """Which of the cuts an input is cut by."""
         return next((number for number, cut in enumerate(self._cuts) if name in cut.inputs), None)
 
-    def _check(self, slots: torch.Tensor, spots: Mapping[str, Spots]) -> None:
-        entries = self._entries(len(slots))
+    def _check(self, slots: torch.Tensor, entries: list[torch.Tensor], spots: Mapping[str, Spots]) -> None:
         inputs = {name: self._picked(name, value, slots, entries) for name, value in self._inputs.items()}
         sliced = self._specs(entries)
         truth = oracle.ask_stacked(self.reference, inputs, sliced, len(slots))
@@ -264,15 +268,12 @@ class Bank:
         return found.view(dtype)
 
     def _entries(self, slots: int) -> list[torch.Tensor]:
-        """For each cut, which entries of each slot: (slots, entries). Rows differ from slot to slot."""
+        """For each cut, which entries of each slot: (slots, entries). They differ from slot to slot."""
         found: list[torch.Tensor] = []
         columns = self._columns()
         for cut, most in zip(self._cuts, self._most, strict=False):
             afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns)) if not found else most
-            wanted = min(most, cut.size, afford)
-            picked = [self._some(cut.size, wanted) for _ in range(min(slots, DISTINCT))]
-            table = torch.tensor(picked, device=self._arena.device)
-            found.append(table[torch.arange(slots, device=self._arena.device) % len(picked)])
+            found.append(self._some(slots, cut.size, min(most, cut.size, afford)).to(self._arena.device))
         return found
 
     def _columns(self) -> int:
@@ -282,15 +283,21 @@ class Bank:
             elements = elements // max(1, cut.size) * (self._most[1] if number else 1)
         return elements
 
-    def _some(self, size: int, count: int) -> list[int]:
-        """Secret entries: the first and the last ones among them where there is room for more."""
+    def _some(self, slots: int, size: int, count: int) -> torch.Tensor:
+        """Secret entries of each slot: the first and the last ones among them where there is room for more; where there
+        is room for one, those of any two slots."""
         if count >= size:
-            return list(range(size))
-        if count == 1:
-            return [self._random.choice((0, size - 1, self._random.randrange(size)))]
+            return torch.arange(size).expand(slots, size)
+        secret = torch.Generator().manual_seed(self._random.getrandbits(63))
+        table = torch.randint(size, (slots, count), generator=secret)
         edge = min(self._edge, count // 2)
-        ends = [*range(edge), *range(size - edge, size)]
-        return ends + [self._random.randrange(size) for _ in range(count - 2 * edge)]
+        if edge:
+            table[:, : 2 * edge] = torch.tensor([*range(edge), *range(size - edge, size)])
+        elif slots > 1 or self._random.random() < 2 / 3:
+            ends = torch.tensor([0, size - 1])[torch.randperm(2, generator=secret)]
+            at = torch.randperm(slots, generator=secret)[:2]
+            table[at, 0] = ends[: len(at)]
+        return table
 
     def _picked(self, name: str, value: Any, slots: torch.Tensor, entries: list[torch.Tensor]) -> Any:
         if not isinstance(value, pools.Pool):
@@ -370,7 +377,3 @@ def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torc
 
 def _bytes(spec: TensorSpec) -> int:
     return int(spec.elements * dtype_of(spec.dtype).itemsize)
-
-
-def _chunks(values: list[int], size: int) -> list[list[int]]:
-    return [values[begin : begin + size] for begin in range(0, len(values), size)]

@@ -272,6 +272,14 @@ def test_slots_have_rows_of_their_own(bank: MakeBank) -> None:
     assert (40, 4) == (len(rows.unique(dim=0)), rows.shape[1])
 
 
+def test_room_is_that_of_all_slots_together(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "WHOLE_ELEMENTS", 40 * 2)  # one row of each slot, however they are divided
+    monkeypatch.setattr(slots, "CHUNK_ELEMENTS", 4 * 2)
+    made = bank(TALL, count=40)
+    (rows,) = made._entries(40)
+    assert ((40, 1), True, 4) == (tuple(rows.shape), {0, 4999} <= set(rows.flatten().tolist()), made._at_once([rows]))
+
+
 def test_where_not_all_slots_can_be_compared_both_ends_are(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "WHOLE_ELEMENTS", 4 * 33 * 4)
     chosen = bank(SCALED, count=40)._chosen(40)
