@@ -4,9 +4,7 @@ Reading refuses, before anything is built: files over the size limit, deep nesti
 numbers; then msgspec refuses unknown fields, wrong types and anything out of bounds.
 """
 
-import contextlib
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -15,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kernelci import whole
 from kernelci.errors import ReportError, unwritten
 from kernelci.model import SCHEMA_VERSION, Report
 
@@ -61,14 +60,10 @@ def begin(folder: Path) -> None:
 def write(report: Report, folder: Path) -> Path:
     """Write results.json whole or not at all; raises what `errors.unwritten` gives where the folder can't be."""
     path = folder / FILE_NAME
-    partial = folder / f".{FILE_NAME}.{os.getpid()}"
     try:
-        partial.write_bytes(encode(report))
-        partial.replace(path)
+        whole.write(path, encode(report))
         (folder / _BEGUN).unlink(missing_ok=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise unwritten(path, error) from error
     return path
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 import kernelci
-from kernelci import backends
+from kernelci import backends, whole
 from kernelci.catalog import Kernel
 from kernelci.config import Config, cache_folder
 from kernelci.errors import Verdict
@@ -150,7 +150,7 @@ class Builder:
             candidate.close()
         if not isinstance(answer, Built):
             return b""
-        _write(path, answer.cache)
+        whole.keep(path, answer.cache)
         return answer.cache
 
     def _compile(self, kernel: Kernel, message: Build, side: str) -> Compilation:
@@ -160,7 +160,7 @@ class Builder:
             return msgspec.structs.replace(kept, cached=True)
         made = self._fresh(message, side)
         if made.verdict is None and self._sass:
-            _keep(path, made)
+            whole.keep(path, msgspec.msgpack.encode(made))
         return made
 
     def _fresh(self, message: Build, side: str) -> Compilation:
@@ -298,15 +298,3 @@ def _kept(path: Path) -> Compilation | None:
         return msgspec.msgpack.decode(path.read_bytes(), type=Compilation)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _keep(path: Path, made: Compilation) -> None:
-    _write(path, msgspec.msgpack.encode(made))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    partial.write_bytes(data)
-    partial.replace(path)

@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kernelci import whole
 from kernelci.errors import ConfigError, unwritten
 
 FORMAT = 1
@@ -82,18 +82,11 @@ def read(folder: Path) -> Manifest:
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest, then drop shards that it no longer names."""
-    replace(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    whole.write(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     served = {record.shard for record in manifest.records}
     for shard in folder.glob("*.db"):
         if shard.name not in served:
             shard.unlink(missing_ok=True)
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(data)
-    partial.replace(path)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from msgspec import Struct
 
+from kernelci import whole
 from kernelci.config import ContextSource
-from kernelci.context import html, places
+from kernelci.context import html
 from kernelci.context.reading import MAX_PAGE_BYTES, LeftOut, decoded
 from kernelci.context.sources import Found, SourceFailed
 
@@ -187,6 +188,6 @@ def _moved(url: str, answer: "requests.Response", part: Path, body: Path) -> Pag
         digest,
     )
     part.replace(body)
-    places.replace(body.with_suffix(".json"), msgspec.json.encode(page))
+    whole.write(body.with_suffix(".json"), msgspec.json.encode(page))
     body.with_suffix(".mark").unlink(missing_ok=True)
     return page

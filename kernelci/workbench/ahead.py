@@ -7,9 +7,7 @@ on the GPU. No time is kept.
 
 import contextlib
 import hashlib
-import os
 import secrets
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -19,6 +17,7 @@ import torch
 from msgspec import Struct
 
 import kernelci
+from kernelci import whole
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
 from kernelci.workbench import leftovers, slots
@@ -80,7 +79,7 @@ class Ahead:
             return Kept()
 
     def _write(self, key: str, kept: Kept) -> None:
-        _write(self._folder / key, msgspec.msgpack.encode(kept))
+        whole.keep(self._folder / key, msgspec.msgpack.encode(kept))
 
     def cache(self, name: str) -> tuple[bytes, ...]:
         """What a process of this name is loaded with: nothing where nothing was compiled."""
@@ -156,12 +155,3 @@ def _has_room(device: str, size: int) -> bool:
         return True
     free, _ = torch.cuda.mem_get_info(device)
     return bool(ROOM * size <= free)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        partial.write_bytes(data)
-        partial.replace(path)

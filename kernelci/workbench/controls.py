@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import kernelci
-from kernelci import problems
+from kernelci import problems, whole
 from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.workbench import oracle
 from kernelci.workbench.drawn import Drawn, draw_inputs, make
@@ -50,7 +50,7 @@ def check(reference: Reference, device: str, cache: Path | None = None) -> None:
     if found is None:
         found = _examined(reference, device)
         if path is not None:
-            _keep(path, found)
+            whole.keep(path, json.dumps(found).encode())
     if found:
         raise Weak(*found)
 
@@ -73,16 +73,6 @@ def _kept(path: Path | None) -> list[str] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, list) and len(found) in (0, 2) else None
-
-
-def _keep(path: Path, found: list[str]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{id(found)}.partial")
-        partial.write_text(json.dumps(found), encoding="utf-8")
-        partial.replace(path)
-    except OSError:
-        return  # a cache that can't be written costs time, nothing else
 
 
 def _examined(reference: Reference, device: str) -> list[str]:

@@ -18,7 +18,7 @@ FLOORS = {
     "kernelci.digest": 1, "kernelci.attached": 1, "kernelci.gate": 1, "kernelci.budget": 1, "kernelci.comparison": 1,
     "kernelci.git": 1, "kernelci.basing": 1,
     "kernelci.second": 1, "kernelci.answers": 1, "kernelci.feedback": 1, "kernelci.publication": 1,
-    "kernelci.unpacking": 0,
+    "kernelci.unpacking": 0, "kernelci.whole": 0,
     "kernelci.dumps": 1.5, "kernelci.tracing": 1.5,
     "kernelci.workbench": 2, "kernelci.backends": 3, "kernelci.compiling": 3.5, "kernelci.disturbing": 3.6,
     "kernelci.footprint": 3.75,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kernelci import catalog, config
-from kernelci.compiling.builder import Builder, Compilation, _described, _keep, _kept, representative
+from kernelci.compiling.builder import Builder, Compilation, _described, _kept, representative
 from kernelci.reference import check, load
 from kernelci.workbench.protocol import BuiltKernel
 
@@ -39,8 +39,8 @@ def test_broken_cache_entry_is_no_entry(tmp_path: Path, content: bytes) -> None:
 
 def test_cache_entry(tmp_path: Path) -> None:
     made = Compilation("sm_80", notes=("note",))
-    _keep(tmp_path / "folder" / "key", made)
-    assert made == _kept(tmp_path / "folder" / "key")
+    (tmp_path / "key").write_bytes(msgspec.msgpack.encode(made))
+    assert made == _kept(tmp_path / "key")
 
 
 def test_representative_without_bench_cases() -> None:

@@ -1,0 +1,24 @@
+"""Files that are written whole or not at all, so that whoever reads meanwhile sees the old one or the new one."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file by way of another beside it. Raises OSError, and leaves nothing half done."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+
+
+def keep(path: Path, data: bytes) -> None:
+    """Write into a cache, whose folders are made: one that can't be written costs time later, and nothing else."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, data)
