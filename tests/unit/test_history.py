@@ -141,7 +141,7 @@ def test_the_clock_policy_is_one_text() -> None:
     assert "max 1980 MHz, 700 W, ECC on" == history._clocks(where)
 
 
-def test_the_recorded_report_of_an_h200_is_a_night_without_times(tmp_path) -> None:
+def test_the_recorded_report_of_an_h200_is_a_night_with_times(tmp_path) -> None:
     from pathlib import Path
 
     from kernelci import results
@@ -151,7 +151,7 @@ def test_the_recorded_report_of_an_h200_is_a_night_without_times(tmp_path) -> No
     found = history.of_report(report, NIGHT)
 
     assert {kernel.name for kernel in report.kernels} == {each.kernel for each in found}
-    assert {None} == {each.time_ns for each in found}
+    assert (60, True) == (len(found), all(each.time_ns for each in found))
 
 
 def test_the_same_records_have_the_same_name_and_bytes() -> None:
