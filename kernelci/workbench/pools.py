@@ -15,7 +15,9 @@ from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.workbench.arena import row_major
 from kernelci.workbench.draws import Draw, Sketch
 
-STEP_ELEMENTS = (61, 1021)  # a step is drawn from this range: short beside a row, so that no two slots share one
+# A step is one of these: short beside a row, so that slots which share one lie far apart; and of whole words of eight
+# bytes, so that a GPU copies words instead of elements.
+STEPS = range(64, 1024, 8)
 
 
 class Pool:

@@ -27,6 +27,7 @@ FAMILY = "normal:0"
 WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
+WORD_BYTES = 8
 SPOILED_BYTES = 2**21  # in one piece, where results are poisoned in place
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
 CHUNK_ELEMENTS = 2**24  # of outputs at once, each of which takes some 30 float64 while it is compared
@@ -135,7 +136,7 @@ class Bank:
     def deal(self, count: int | None = None, spots: Mapping[str, Spots] | None = None) -> None:
         """New values for every input of the first `count` slots, and other poison for their outputs, in the slots and
         where they will lie by what a candidate says (`spots`)."""
-        step, seed = self._random.randint(*pools.STEP_ELEMENTS), f"{self._random.getrandbits(128):x}"
+        step, seed = self._random.choice(pools.STEPS), f"{self._random.getrandbits(128):x}"
         dealt = self.count if count is None else count
         self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
         for name, one in (spots or {}).items():
@@ -170,7 +171,7 @@ class Bank:
 
     def _stale(self, spec: TensorSpec, count: int) -> pools.Pool:
         """Plausible values that are not the answer."""
-        step = self._random.randint(*pools.STEP_ELEMENTS)
+        step = self._random.choice(pools.STEPS)
         dtype = dtype_of(spec.dtype)
         total = TensorSpec((spec.elements + (count - 1) * step,), spec.dtype)
         wide = is_float(dtype) and dtype.itemsize > 1
@@ -194,8 +195,10 @@ class Bank:
     def _put(self, name: str, values: torch.Tensor) -> None:
         if values.numel() == 0:
             return
-        target, same = self.slots_of(name)[: len(values)], seen_as(values.dtype)
-        target.view(same).copy_(values.view(same))
+        target, source = in_pieces(self.slots_of(name)[: len(values)]), in_pieces(values)
+        if has_words(target) and has_words(source):
+            target, source = target.view(torch.int64), source.view(torch.int64)
+        target.copy_(source)
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
@@ -357,6 +360,18 @@ def stopwatch(device: str) -> Callable[[], float]:
 def seen_as(dtype: torch.dtype) -> torch.dtype:
     """A dtype of the same size that torch can index and copy: it can do little with the narrow ones."""
     return torch.uint8 if dtype.itemsize == 1 else dtype
+
+
+def in_pieces(stacked: torch.Tensor) -> torch.Tensor:
+    """Tensors of shape (count, …), each in one piece, as (count, elements) of a dtype that torch copies."""
+    return stacked.view(len(stacked), -1).view(seen_as(stacked.dtype))
+
+
+def has_words(pieces: torch.Tensor) -> bool:
+    """Whether pieces of shape (count, elements) are of whole words of eight bytes, and begin at one."""
+    places = (pieces.shape[1], pieces.stride(0), pieces.storage_offset())
+    whole = all(place * pieces.element_size() % WORD_BYTES == 0 for place in places)
+    return whole and pieces.element_size() < WORD_BYTES and pieces.data_ptr() % WORD_BYTES == 0
 
 
 def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torch.Tensor]) -> torch.Tensor:
