@@ -143,7 +143,8 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
         same = (low >= -FLOOR) & (high <= FLOOR) & ~apart & ~((slope < 0) & _differs(plain))
         apart = apart & ((slope == 0) | _reaches(plain, effect))
         verdict = np.where(effect > 0, SLOWER, FASTER)
-        apart_too = apart & _shown(stats.effects(raw[..., CYCLES]), verdict)
+        in_windows = stats.in_windows(raw[..., CYCLES], raw[..., EVENTS])
+        apart_too = apart & (~in_windows | _shown(stats.effects(raw[..., CYCLES]), verdict))
         here = np.where(apart_too, verdict, np.where(same, SAME, UNKNOWN)) * agree
         used = np.where(still & (here != UNKNOWN), blocks, used)
         follows = np.where(still, slope, follows)

@@ -33,6 +33,9 @@ _MAD_TO_SD, _THEIL_SEN, _MAD_FREEDOM = 1.4826, 1.05, 0.35
 # Times follow the clock where taking that out leaves at most this share of the spread of both series, of at least so
 # many blocks together: times that have nothing to do with it do so by chance in 7 of 10,000 rows of twice 8 blocks.
 FOLLOWING_LEFT, FOLLOWING_BLOCKS = 0.6, 16
+# Cycles that vary by more than this from block to block, and so many times as much as times, tell of the reading of the
+# clock and not of the windows: times would vary with a clock that does. A reading by itself varies by 0.3 to 0.5 %.
+CYCLES_VARY, CYCLES_OVER_TIMES = 0.005, 3.0
 
 
 class Effect(Struct, frozen=True):
@@ -185,6 +188,16 @@ def following(log_ratios: Any, clocks: Any, aa: Any, aa_clocks: Any) -> "Array":
     slope = np.clip((x * y).sum(axis=-1) / np.where(square > 0, square, 1.0), -1.0, 0.0)
     left = [_left(times, seen, slope), _left(others, beside, slope)]
     return np.asarray(np.where(np.maximum(*left) <= FOLLOWING_LEFT, slope, 0.0))
+
+
+def in_windows(log_cycles: Any, log_ratios: Any) -> "Array":
+    """Whether the clock that cycles rest on was that of the windows; arrays [..., blocks] of log-ratios in cycles and
+    in time to [...]. Where cycles vary far more than times it was not: behind a window with rests around it a clock may
+    be anywhere."""
+    import numpy as np
+
+    cycles, times = (_trimmed(np.asarray(values, dtype=np.float64))[1] for values in (log_cycles, log_ratios))
+    return np.asarray(~(cycles > np.maximum(CYCLES_VARY, CYCLES_OVER_TIMES * times)))
 
 
 def _left(times: "Array", clocks: "Array", slope: "Array") -> Any:

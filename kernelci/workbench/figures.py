@@ -126,6 +126,7 @@ class Duel:
         raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
         self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
         self._cycles = () if end_to_end else cycles(blocks, base, head, self._judge)
+        self._times = raw
 
     def _by_wall(self, blocks: Sequence[Block]) -> stats.Effect:
         """The effect by the referee's clock. The interval holds what a window's own cost may be: where one side's
@@ -184,10 +185,11 @@ class Duel:
         return self._plain
 
     def cycles(self) -> stats.Effect | None:
-        """The effect in cycles of the SM clock; None where the clock was not seen in half of the blocks."""
+        """The effect in cycles of the SM clock; None where the clock was not seen in half of the blocks, or was another
+        in the windows."""
         if self.wall.blocks < stats.MIN_BLOCKS or 2 * len(self._cycles) < self.wall.blocks:
             return None
-        return stats.effect(self._cycles)
+        return stats.effect(self._cycles) if bool(stats.in_windows(self._cycles, self._times)) else None
 
     def again(self, blocks: Sequence[Block]) -> stats.Effect:
         """The effect that a second contest shows, by the clock that judges and with the first one's A/A series."""

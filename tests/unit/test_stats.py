@@ -333,3 +333,17 @@ def test_two_points_have_a_line_without_interval() -> None:
 def test_no_line(sizes: tuple[float, ...], walls: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="line needs"):
         stats.line(sizes, walls)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "times", "told"),
+    [
+        (0.02, 0.0005, False),
+        (0.003, 0.0005, True),  # no more than a reading of the clock varies by
+        (0.02, 0.01, True),  # times vary too
+    ],
+)
+def test_cycles_that_vary_far_more_than_times_tell_of_another_clock(cycles: float, times: float, told: bool) -> None:
+    draw = np.random.default_rng(7)
+    found = stats.in_windows(*(draw.normal(0.0, spread, (50, 12)) for spread in (cycles, times)))
+    assert (told, (50,)) == (bool(np.median(found)), found.shape)

@@ -382,6 +382,15 @@ def test_cycles_are_known_where_half_of_the_blocks_show_the_clock(seen: int, kno
     assert (known, known) == (duel.cycles() is not None, "cycles" in _by_tag([*duel.metrics()]))
 
 
+@pytest.mark.parametrize(("by", "known"), [(0.004, True), (0.04, False)])
+def test_cycles_are_not_known_where_the_clock_behind_windows_was_another(by: float, known: bool) -> None:
+    blocks = _clocked(1.02, 1.8e9)
+    for number, block in enumerate(blocks):
+        clock_hz = 1.8e9 * (1 + by * (-1) ** number)
+        block.windows["head"] = [replace(one, sm_clock_hz=clock_hz) for one in block.windows["head"]]
+    assert known == (Duel(blocks, COST).cycles() is not None)
+
+
 def test_a_second_contest_is_told_with_its_interval_and_blocks() -> None:
     found = _by_tag([*Duel(_pairs(1.02), COST).metrics_again(_pairs(1.018, blocks=8))])
     again = found["again"]
