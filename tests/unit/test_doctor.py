@@ -59,7 +59,7 @@ def test_a_folder_that_is_no_project_is_essential(tmp_path: Path) -> None:
     check = doctor.examine(tmp_path)[0]
 
     assert ("project", False, True) == (check.name, check.passed, check.essential)
-    assert "kernelci new" in check.next_step
+    assert "kernelci init" in check.next_step
 
 
 def test_a_broken_reference_shows_its_error(root: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kernelci.reasons import REASONS
+
 ROOT = Path(__file__).resolve().parents[3]
 CHILD = """
 import sys
@@ -20,6 +22,7 @@ finally:
     heavy = {"torch", "triton", "tilelang", "cutlass", "cuda", "numpy", "scipy"} & set(sys.modules)
     assert not heavy, heavy
 """
+NO_TOKEN = f"error[token]: no token: GITHUB_TOKEN is not set\n  next: {REASONS['token'].next_step}\n"
 Verb = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -68,7 +71,7 @@ def test_publish_without_an_event(verb: Verb) -> None:
 def test_publish_without_a_token(opened, run_of, reports, verb: Verb) -> None:
     done = verb("publish", event=run_of(reports.all_green()), GITHUB_TOKEN="")
 
-    assert (2, "error[token]: no token: GITHUB_TOKEN is not set\n") == (done.returncode, done.stderr)
+    assert (2, NO_TOKEN) == (done.returncode, done.stderr)
 
 
 def test_publish_of_what_is_superseded(github, opened, run_of, reports, verb: Verb) -> None:
@@ -135,7 +138,7 @@ SAID = {
 def test_no_token(arguments: tuple[str, ...], opened, verb: Verb) -> None:
     done = verb(*arguments, event=SAID, GITHUB_TOKEN="")
 
-    assert (2, "", "error[token]: no token: GITHUB_TOKEN is not set\n") == (done.returncode, done.stdout, done.stderr)
+    assert (2, "", NO_TOKEN) == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("arguments", VERBS, ids=lambda arguments: arguments[0])
