@@ -1,4 +1,4 @@
-"""A report recorded on an H200 (2026-11-30; twelve kernels up to benchmark, trace and roofline) as reporters show it."""
+"""A report recorded on an H200 (2026-11-30; twelve kernels up to benchmark, trace, roofline) as reporters show it."""
 
 from collections.abc import Callable
 from pathlib import Path
