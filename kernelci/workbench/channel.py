@@ -58,7 +58,9 @@ class Channel:
     def _look(self, awake_s: float) -> None:
         until = time.perf_counter() + awake_s
         with contextlib.suppress(OSError, ValueError):  # closed: who receives is told
-            while time.perf_counter() < until and not select.select([self._socket], [], [], 0)[0]:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            while time.perf_counter() < until and not poll.poll(0):
                 pass
 
     def receive_with_files(self, count: int, timeout_s: float | None = None) -> tuple[Any, list[int]]:

@@ -160,6 +160,20 @@ def test_deadline_without_a_message(sockets: tuple[socket.socket, socket.socket]
         Channel(sockets[1], protocol.FromCandidate).receive(0.01)
 
 
+def test_who_is_awake_hears_what_comes_and_keeps_the_deadline(sockets: tuple[socket.socket, socket.socket]) -> None:
+    receiver = Channel(sockets[1], protocol.FromCandidate)
+    Channel(sockets[0], protocol.FromCandidate).send(protocol.Loaded(("x",)))
+    assert protocol.Loaded(("x",)) == receiver.receive(5, awake_s=60)
+    with pytest.raises(DeadlinePassed):
+        receiver.receive(0.01, awake_s=0.02)
+
+
+def test_who_is_awake_is_told_of_an_end(sockets: tuple[socket.socket, socket.socket]) -> None:
+    sockets[0].close()
+    with pytest.raises(ChannelClosed):
+        Channel(sockets[1], protocol.FromCandidate).receive(5, awake_s=60)
+
+
 def test_deadline_in_the_middle_of_a_message(sockets: tuple[socket.socket, socket.socket]) -> None:
     sockets[0].sendall(struct.pack("!I", 10) + b"abc")
     with pytest.raises(DeadlinePassed):
