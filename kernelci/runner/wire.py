@@ -33,12 +33,17 @@ def peer(connection: socket.socket) -> Peer:
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket that everybody may connect to: whom it answers is decided by `peer`. Replaces one that was left."""
-    path.unlink(missing_ok=True)
+    """A socket that everybody may connect to: whom it answers is decided by `peer`. Replaces one that was left.
+
+    It gets its name when it listens, so that nobody who sees it is turned away.
+    """
+    early = path.with_name(f"{path.name}~")
+    early.unlink(missing_ok=True)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    server.bind(str(path))
-    path.chmod(0o666)
+    server.bind(str(early))
+    early.chmod(0o666)
     server.listen(16)
+    early.replace(path)
     return server
 
 
