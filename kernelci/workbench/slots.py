@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference, TensorSpec
-from kernelci.workbench import oracle, pools, workspace
+from kernelci.workbench import oracle, pieces, pools, workspace
 from kernelci.workbench.arena import Arena, Plan, dtype_of, reach, row_major
 from kernelci.workbench.compare import settled
 from kernelci.workbench.cuda_memory import nothing_persists
@@ -27,7 +27,6 @@ FAMILY = "normal:0"
 WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
-WORD_BYTES = 8
 SPOILED_BYTES = 2**21  # in one piece, where results are poisoned in place
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
 CHUNK_ELEMENTS = 2**24  # of outputs at once, each of which takes some 30 float64 while it is compared
@@ -195,10 +194,7 @@ class Bank:
     def _put(self, name: str, values: torch.Tensor) -> None:
         if values.numel() == 0:
             return
-        target, source = in_pieces(self.slots_of(name)[: len(values)]), in_pieces(values)
-        if has_words(target) and has_words(source):
-            target, source = target.view(torch.int64), source.view(torch.int64)
-        target.copy_(source)
+        pieces.copy(self.slots_of(name)[: len(values)], values)
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
@@ -263,11 +259,11 @@ class Bank:
     ) -> torch.Tensor:
         """Chosen entries of an output of these slots, from where it lies."""
         if spots is None:
-            return gathered(self.slots_of(name), slots, index)
+            return pieces.gathered(self.slots_of(name), slots, index)
         dtype = dtype_of(spots.dtype)
         size = self._arena.size // dtype.itemsize * dtype.itemsize
         memory = self._arena.raw(0, size)
-        found = workspace.entries(memory.view(seen_as(dtype)), spots, slots.tolist(), index)
+        found = workspace.entries(memory.view(pieces.seen_as(dtype)), spots, slots.tolist(), index)
         return found.view(dtype)
 
     def _entries(self, slots: int) -> list[torch.Tensor]:
@@ -306,7 +302,7 @@ class Bank:
         if not isinstance(value, pools.Pool):
             return value
         cut = self._cut_of(name)
-        return gathered(value.stacked(int(slots[-1]) + 1), slots, {} if cut is None else {0: entries[cut]})
+        return pieces.gathered(value.stacked(int(slots[-1]) + 1), slots, {} if cut is None else {0: entries[cut]})
 
     def _specs(self, entries: list[torch.Tensor]) -> dict[str, TensorSpec]:
         case = self.case
@@ -355,39 +351,6 @@ def stopwatch(device: str) -> Callable[[], float]:
         return float(first.elapsed_time(last) * 1e6)
 
     return stop
-
-
-def seen_as(dtype: torch.dtype) -> torch.dtype:
-    """A dtype of the same size that torch can index and copy: it can do little with the narrow ones."""
-    return torch.uint8 if dtype.itemsize == 1 else dtype
-
-
-def in_pieces(stacked: torch.Tensor) -> torch.Tensor:
-    """Tensors of shape (count, …), each in one piece, as (count, elements) of a dtype that torch copies."""
-    return stacked.view(len(stacked), -1).view(seen_as(stacked.dtype))
-
-
-def has_words(pieces: torch.Tensor) -> bool:
-    """Whether pieces of shape (count, elements) are of whole words of eight bytes, and begin at one."""
-    places = (pieces.shape[1], pieces.stride(0), pieces.storage_offset())
-    whole = all(place * pieces.element_size() % WORD_BYTES == 0 for place in places)
-    return whole and pieces.element_size() < WORD_BYTES and pieces.data_ptr() % WORD_BYTES == 0
-
-
-def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torch.Tensor]) -> torch.Tensor:
-    """Of a tensor of shape (all slots, …): these slots, and along some of the other axes only these entries.
-
-    `entries` maps an axis (0 is the one after the slots) to indices of shape (slots, entries of each slot).
-    """
-    source = stacked.view(seen_as(stacked.dtype))
-    axes = max(entries, default=-1) + 1
-    index: list[torch.Tensor] = [slots.view(-1, *[1] * axes)]
-    for axis in range(axes):
-        some = entries.get(axis)
-        if some is None:
-            some = torch.arange(source.shape[axis + 1], device=source.device).expand(len(slots), -1)
-        index.append(some.view(len(slots), *[1] * axis, -1, *[1] * (axes - axis - 1)))
-    return source[tuple(index)].view(stacked.dtype)
 
 
 def _bytes(spec: TensorSpec) -> int:

@@ -1,6 +1,5 @@
 """Slots: right outputs pass in every kind of reference; one wrong element, a stale slot, a missing call do not."""
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,8 +10,7 @@ from kernelci.errors import Verdict
 from kernelci.reference import Reference
 from kernelci.workbench import oracle, slots
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.pools import Pool
-from kernelci.workbench.slots import Bank, gathered, layout
+from kernelci.workbench.slots import Bank, layout
 
 Written = Callable[[str], Reference]
 MakeBank = Callable[..., Bank]
@@ -296,46 +294,6 @@ def test_chunks_see_every_slot(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) 
     made.check(COUNT)
     made.slots_of("y")[COUNT - 1, 3, 3] += 1
     assert f"of slot {COUNT - 1}" in _wrong(made)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "shape", "step", "begin", "words"),
-    [
-        (torch.bfloat16, (3, 8), 64, 0, True),
-        (torch.bfloat16, (3, 8), 64, 1, False),  # begins within a word
-        (torch.bfloat16, (3, 7), 64, 0, False),  # ends within one
-        (torch.bfloat16, (3, 8), 61, 0, False),  # the second one begins within one
-        (torch.float8_e5m2, (8,), 8, 8, True),
-        (torch.float32, (), 2, 0, False),
-        (torch.int64, (3,), 3, 0, False),  # is words already
-    ],
-)
-def test_what_lies_in_whole_words(
-    dtype: torch.dtype, shape: tuple[int, ...], step: int, begin: int, words: bool
-) -> None:
-    values = torch.arange(400).to(torch.uint8).repeat(8).view(dtype)
-    stacked = Pool(values[begin:], shape, step).stacked(3)
-    pieces = slots.in_pieces(stacked)
-    assert ((3, math.prod(shape)), words) == (tuple(pieces.shape), slots.has_words(pieces))
-    if words:
-        assert torch.equal(
-            pieces.contiguous().view(torch.uint8), pieces.view(torch.int64).contiguous().view(torch.uint8)
-        )
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e5m2])
-def test_gathered_along_two_axes(dtype: torch.dtype) -> None:
-    stacked = torch.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).remainder(8).to(dtype)
-    rows, columns = torch.tensor([[2, 0], [1, 1]]), torch.tensor([[3], [0]])
-    found = gathered(stacked, torch.tensor([0, 1]), {0: rows, 1: columns})
-    expected = torch.stack([stacked.float()[slot][rows[slot]][:, columns[slot]] for slot in range(2)])
-    assert torch.equal(expected, found.float())
-
-
-def test_gathered_along_the_second_axis_alone() -> None:
-    stacked = torch.arange(2 * 3 * 4).reshape(2, 3, 4)
-    found = gathered(stacked, torch.tensor([1]), {1: torch.tensor([[3, 0]])})
-    assert stacked[1:][:, :, [3, 0]].tolist() == found.tolist()
 
 
 TIES = """
