@@ -9,25 +9,19 @@ import pytest
 
 from kernelci import publication
 from kernelci.hub.limits import COMMENT_CHARACTERS
+from tests.conftest import load
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def picture() -> ModuleType:
     """docs/images/make_comment.py, which draws it."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("make_comment", IMAGES / "make_comment.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(IMAGES / "make_comment.py", "make_comment")
 
 
-def test_the_comment_of_the_picture(script: ModuleType, golden: Callable[[str, str], None]) -> None:
-    page = script.page()
+def test_the_comment_of_the_picture(picture: ModuleType, golden: Callable[[str, str], None]) -> None:
+    page = picture.page()
 
     golden("comments/h200.md", page)
     assert len(page) <= COMMENT_CHARACTERS
@@ -36,7 +30,7 @@ def test_the_comment_of_the_picture(script: ModuleType, golden: Callable[[str, s
     assert ("success", 12) == (block.conclusion, block.kernels)
 
 
-def test_the_picture_is_there_in_full(script: ModuleType) -> None:
+def test_the_picture_is_there_in_full(picture: ModuleType) -> None:
     data = (IMAGES / "comment.png").read_bytes()
 
-    assert (b"\x89PNG\r\n\x1a\n", script.SIZE) == (data[:8], struct.unpack(">II", data[16:24]))
+    assert (b"\x89PNG\r\n\x1a\n", picture.SIZE) == (data[:8], struct.unpack(">II", data[16:24]))

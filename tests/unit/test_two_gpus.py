@@ -1,32 +1,20 @@
 """What the comparison of several GPUs with one says of two reports, and how it takes its seconds."""
 
-import importlib.util
 import math
-import sys
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kernelci.model import SCHEMA_VERSION, Environment, Finding, KernelReport, Metric, Report, Row, RungResult, Unit
 from kernelci.reasons import Outcome
+from tests.conftest import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("two_gpus", ROOT / "benchmarks" / "two_gpus.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["two_gpus"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TWO = _loaded()
+TWO = load(ROOT / "benchmarks" / "two_gpus.py", "two_gpus")
 
 
 def _report(*rows: Row, seconds: float = 30.0) -> Report:

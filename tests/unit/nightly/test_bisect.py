@@ -1,8 +1,8 @@
 """Finding the commit, with a made-up judge and in a real repository."""
 
 import datetime
-import importlib.util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kernelci.nightly import bisect, remeasure, telling
 from kernelci.nightly.detect import Suspect
 from kernelci.nightly.remeasure import Paired
 from kernelci.reasons import Outcome
+from tests.conftest import load
 
 
 @given(st.integers(1, 200), st.data())
@@ -104,14 +105,8 @@ def test_what_the_first_slow_commit_showed_is_kept() -> None:
     assert 0.02 == found.paired.delta
 
 
-def _scratch():
-    path = Path(__file__).parents[1] / "hub" / "scratch.py"
-    spec = importlib.util.spec_from_file_location("nightly_scratch", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _scratch() -> ModuleType:
+    return load(Path(__file__).parents[1] / "hub" / "scratch.py", "nightly_scratch")
 
 
 def test_candidates_are_the_commits_that_touch_the_kernel(tmp_path: Path) -> None:
