@@ -107,6 +107,11 @@ def test_readable(name: str, text: str) -> None:
     ("name", "expected"),
     [
         (CUTE, "kernel_cutlass_softmax_in_registers"),
+        (
+            "kernel_cutlass_matmul_tma_Copy_Atom_ThrID_10_TV_Layout_Src_1819201_TV_Layout_Dst_1819201_Value_type_bf16_0",
+            "kernel_cutlass_matmul_tma",
+        ),
+        ("kernel_cutlass_gemm_TiledMMA_ThrLayoutVMNK11110000_PermutationMNK_0", "kernel_cutlass_gemm"),
         ("softmax_tile_0d1d2de", "softmax_tile"),
         ("_Z12softmax_heldI7Float32Li4E", "softmax_held"),
         ("softmax_tile", "softmax_tile"),
