@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct, convert
 
 _TABLE = Path(__file__).with_name("libraries.toml")
-_CUT = re.compile(r"(_tensorptr|_Copy_Atom|_Tiled_?(MMA|Copy)|___main__|_object_at_).*$")  # CuTe DSL: types of arguments
+_CUT = re.compile(r"(_tensorptr|_Copy_Atom|_Tiled_?(MMA|Copy)|___main__|_object_at_).*$")  # types of CuTe arguments
 _COUNTED = re.compile(r"(_0d\w*|_\d+)$")  # Triton before 3.0: how arguments were specialised; CuTe DSL: a number
 
 
