@@ -3,11 +3,14 @@
 h = x + residual;   residual_out = h;   y[i, :] = h[i, :] / sqrt(mean_j h[i, j]^2 + eps) * weight
 """
 
+import torch
+
 from kernelci.reference import Case, bench, check, like, sizes
 
 domain = {"rows": sizes(1, 70_000), "cols": sizes(1, 70_000)}
 independent = {"rows": ("x", "residual")}
 layouts = {"x": "offset1", "weight": "offset7", "y": "offset3"}
+library = {"torch rms_norm": lambda x, residual, weight, eps: _by_torch(x + residual, weight, eps)}
 
 
 def cases():
@@ -47,6 +50,10 @@ def reference(x, residual, weight, eps):
     if h.shape[-1] == 0:
         return h, h
     return h / (h.square().mean(dim=-1, keepdim=True) + eps).sqrt() * weight, h
+
+
+def _by_torch(h, weight, eps):
+    return torch.nn.functional.rms_norm(h, weight.shape, weight, eps), h
 
 
 def cost(case: Case):
