@@ -10,7 +10,7 @@ from kernelci.reference import Case, bench, check, like, sizes
 domain = {"rows": sizes(1, 70_000), "cols": sizes(1, 70_000)}
 independent = {"rows": ("x", "residual")}
 layouts = {"x": "offset1", "weight": "offset7", "y": "offset3"}
-library = {"torch rms_norm": lambda x, residual, weight, eps: _by_torch(x + residual, weight, eps)}
+library = {"torch.rms_norm": lambda x, residual, weight, eps: _by_torch(x + residual, weight, eps)}
 
 
 def cases():
