@@ -83,9 +83,9 @@ def _project(folder: Path) -> Path:
 
 
 def _recorded(remote: str, last: datetime.date) -> None:
-    """An H200's nights up to `last`: a row whose recorded blocks, one a night, take 2 % longer from the 20th on."""
+    """An H200's nights up to `last`: a row whose recorded times, one a night, take 2 % longer from the 20th on."""
     row = json.loads(RECORDED.read_text())["rows"][-1]
-    times = [base for base, _ in row["aa"][:20]] + [head for _, head in row["slower"]["0.02"][:10]]
+    times = [ns for pair in row["aa"][:10] for ns in pair] + [head for _, head in row["slower"]["0.02"][:10]]
     days = [last - datetime.timedelta(days=len(times) - 1 - at) for at in range(len(times))]
     files = dict(
         history.night_file(
