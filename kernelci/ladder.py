@@ -32,7 +32,7 @@ from kernelci.referee import KernelReferee
 from kernelci.reference import ReferenceFailed
 from kernelci.rungs import Rung
 from kernelci.rungs import ladder as all_rungs
-from kernelci.workbench import sandbox
+from kernelci.workbench import drawn, sandbox
 from kernelci.workbench.ahead import Ahead
 from kernelci.workbench.device import choose, environment, find, find_all, serves
 from kernelci.workbench.draws import FAMILIES
@@ -184,8 +184,12 @@ def _check_asked(config: Config, plan: Plan) -> None:
             for_target(target)
         except KeyError as error:
             raise ConfigError(str(error.args[0]), hint="correct --target, or `targets` in the configuration") from error
-    if plan.draw and plan.draw.partition(":")[0] not in FAMILIES:
+    plain, variant, _ = drawn.split(plan.draw)
+    if plan.draw and plain.partition(":")[0] not in FAMILIES:
         raise ConfigError(f"no draw {plan.draw!r}", hint=f"for example outliers:0; there are {', '.join(FAMILIES)}")
+    if "+" in plan.draw and variant not in drawn.VARIANTS:
+        variants = ", ".join(drawn.VARIANTS)
+        raise ConfigError(f"no draw {plan.draw!r}", hint=f"for example normal:0+poked.x; variants are {variants}")
 
 
 def _climb_all(

@@ -32,6 +32,7 @@ SOME = 4
 ONE_SHAPE_CASES = 2  # the same shape, checked and timed
 VARIED = "normal:0"
 NEAR = ("poked", "swapped")  # variants that differ from it in an element or two
+VARIANTS = (*NEAR, "alone", "permuted", *LAYOUTS)
 
 
 class Drawn(Struct, frozen=True):
