@@ -87,7 +87,6 @@ class Time(Struct, frozen=True):
     wall_ns: float
     device_ns: float
     narrowed: bool
-    resolution_ns: float
     wall_low: float = 0.0
     wall_high: float = 0.0
 
@@ -113,7 +112,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
     low, high = max(low - resolution, 0.0), high + resolution
     device, device_low, device_high = stats.center([cost.device(window) for window in windows])
     if not any(window.device_ns for window in windows):
-        return Time(wall, low, high, wall, 0.0, False, resolution, low, high)
+        return Time(wall, low, high, wall, 0.0, False, low, high)
     room = AGREE * wall
     if not low - room <= device <= high + room:
         raise Verdict(
@@ -121,7 +120,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
             f"{wall / 1e3:.4g} µs a call ({low / 1e3:.4g} to {high / 1e3:.4g}) by the referee's clock, and "
             f"{device / 1e3:.4g} µs by the candidate's events",
         )
-    return Time(device, device_low, device_high, wall, device, True, resolution, low, high)
+    return Time(device, device_low, device_high, wall, device, True, low, high)
 
 
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:

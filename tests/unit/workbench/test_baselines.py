@@ -119,7 +119,7 @@ def test_each_case_is_measured_once_a_run(reference: Callable[[str], Reference],
 
 
 def _time(ns: float, spread: float) -> Time:
-    return Time(ns, ns - spread, ns + spread, ns, ns, True, 0.0)
+    return Time(ns, ns - spread, ns + spread, ns, ns, True)
 
 
 def _row() -> Row:

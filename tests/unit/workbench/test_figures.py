@@ -403,5 +403,5 @@ def test_no_second_contest_is_told_as_none() -> None:
 
 
 def test_time_metric() -> None:
-    found = figures.time_metric("time_base", "base", Time(2.0, 1.0, 3.0, 2.0, 2.0, True, 0.1), "of base's call")
+    found = figures.time_metric("time_base", "base", Time(2.0, 1.0, 3.0, 2.0, 2.0, True), "of base's call")
     assert Metric("time_base", 2.0, Unit.NANOSECONDS, "base", "of base's call", 1.0, 3.0) == found
