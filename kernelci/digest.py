@@ -205,6 +205,9 @@ def lost(report: Report) -> tuple[tuple[str, LostRow], ...]:
     return tuple((kernel.name, row) for kernel in report.kernels for row in kernel.lost)
 
 
+SECONDS = "seconds"  # what a rung's note begins with that lists where its time went (`Spent.text`)
+
+
 def notes(report: Report, *, rows: bool = True) -> tuple[Note, ...]:
     """All remarks, equal ones together, in the order of the climb; without `rows` only those on whole rungs."""
     found: dict[tuple[str, str], list[str]] = {}

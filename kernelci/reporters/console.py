@@ -323,7 +323,7 @@ def _footer(report: Report, folder: str) -> RenderableType:
     parts = (where.gpu or "no GPU", where.machine, f"Python {where.python}", where.isolation)
     lines = [Text(), Text(inert.line(" · ".join(part for part in parts if part)), style="dim")]
     lines += [Text(f"note: {inert.line(note)}") for note in report.notes]
-    remarks = digest.notes(report, rows=False)
+    remarks = [note for note in digest.notes(report, rows=False) if not note.text.startswith(digest.SECONDS)]
     lines += [Text(f"note: {_remark(note)}", style="dim") for note in remarks[:NOTES]]
     if len(remarks) > NOTES:
         lines.append(Text(f"and {len(remarks) - NOTES:,} more notes in results.json", style="dim"))

@@ -5,6 +5,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.console import Console
 
 from kernelci.model import Environment, Finding, KernelReport, Report, RungResult
@@ -129,6 +130,14 @@ def _climbed(skipped: tuple[str, ...]) -> list[str]:
     kernel = KernelReport("softmax/tilelang", "softmax", "tilelang", "kernels/softmax/tilelang.py", "0" * 64, rungs)
     report = Report(1, "0.1.0", "2026-11-30T00:00:00+00:00", 1.0, Environment("", ""), (kernel,))
     return console.render(report, Context(width=100)).splitlines()
+
+
+def test_where_seconds_went_is_told_elsewhere(reports: ModuleType) -> None:
+    report = reports.all_green()
+    first = report.kernels[0]
+    rungs = (replace(first.rungs[0], notes=("seconds: calls 3.0; in all 3.0", "one more thing")), *first.rungs[1:])
+    text = console.render(replace(report, kernels=(replace(first, rungs=rungs),)), Context())
+    assert (False, True) == ("seconds" in text, "one more thing" in text)
 
 
 def test_a_rung_that_all_skipped_has_no_column_where_there_are_many() -> None:
