@@ -87,18 +87,18 @@ def _checked(opened: zipfile.ZipFile, archive: Path, caps: Caps) -> list[zipfile
     every = opened.infolist()
     for entry in every:
         _check_entry(entry, caps)
-    files = [entry for entry in every if not entry.is_dir()]
+    files = [entry for entry in every if not _is_folder(entry)]
     _check_sizes(files, archive.stat().st_size, caps)
     _check_names([entry.filename.casefold() for entry in every])
     return files
 
 
 def _check_entry(entry: zipfile.ZipInfo, caps: Caps) -> None:
-    name = entry.filename.rstrip("/") if entry.is_dir() else entry.filename
+    name = entry.filename.rstrip("/") if _is_folder(entry) else entry.filename
     if entry.orig_filename != entry.filename or not _plain(name):
         raise _refused(f"a member's name is no plain relative path: {entry.orig_filename[:200]!r}")
     kind = stat.S_IFMT(entry.external_attr >> 16)
-    if kind not in (0, stat.S_IFDIR if entry.is_dir() else stat.S_IFREG):
+    if kind not in (0, stat.S_IFDIR if _is_folder(entry) else stat.S_IFREG):
         raise _refused(f"{name!r} is a link or no plain file")
     if entry.flag_bits & 0x1:
         raise _refused(f"{name!r} is encrypted")
@@ -106,6 +106,11 @@ def _check_entry(entry: zipfile.ZipInfo, caps: Caps) -> None:
         raise _refused(f"{name!r} is compressed in an unusual way")
     if entry.file_size > max(caps.free_bytes, caps.ratio * entry.compress_size):
         raise _refused(f"{name!r} expands more than {caps.ratio} times")
+
+
+def _is_folder(entry: zipfile.ZipInfo) -> bool:
+    """Python's own answer fails where a name is empty, as one is that begins with a zero byte."""
+    return entry.filename.endswith("/")
 
 
 def _plain(name: str) -> bool:

@@ -67,6 +67,12 @@ def test_any_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     assert set() == outside
 
 
+@pytest.mark.parametrize("name", [b"\0esults.json", b"results.jso\0", b"results\0json"])
+def test_a_zero_byte_in_a_name_is_refused(name: bytes) -> None:
+    with pytest.raises(ReportError, match="no plain relative path"):
+        unpacked(packed({"results.json": b"{}"}).replace(b"results.json", name))
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_or_an_archive(data: bytes) -> None:
     try:
