@@ -45,16 +45,16 @@ class Heard:
         found = {part: _seconds(note, part) for part in PARTS}
         self.totals = {part: self.totals[part] + found[part] for part in PARTS}
         self.rows += len(result.rows)
-        verdicts = ", ".join(sorted({str(row.verdict or row.outcome) for row in result.rows}))
+        outcomes = ", ".join(sorted({str(row.outcome) for row in result.rows}))
         blocks = sorted(int(metric.value) for row in result.rows for metric in row.metrics if metric.tag == "blocks")
         cells = [kernel.name, f"{result.duration_s:.1f}", *(f"{found[part]:.1f}" for part in PARTS)]
-        cells += [f"{min(blocks, default=0)} to {max(blocks, default=0)}", verdicts]
+        cells += [f"{min(blocks, default=0)} to {max(blocks, default=0)}", outcomes]
         self.lines.append(f"| {' | '.join(cells)} |")
         print(self.lines[-1], flush=True)
 
     def summary(self) -> str:
         """The table, and what it comes to."""
-        head = ["kernel", "seconds", *PARTS, "blocks", "verdicts"]
+        head = ["kernel", "seconds", *PARTS, "blocks", "rows"]
         rule = "| :-- |" + " --: |" * (len(head) - 2) + " :-- |"
         whole = self.ended - self.began
         share = self.totals["windows"] / whole if whole > 0 else 0.0
