@@ -121,12 +121,11 @@ class Duel:
         self._walls = [(cost, self._against_itself(blocks, cost)) for cost in costs]
         self.wall = self._by_wall(blocks)
         self._aa = self._against_itself(blocks, self._judge)
-        self.device = stats.effect(self._steady(blocks, base, head, overhead.device), aa=self._aa) if told else None
         self._ratios = self._steady(blocks, base, head, self._judge)
-        raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
-        self._plain = stats.effect(raw, aa=raw_aa) if self._slope else None
+        self.device = stats.effect(self._ratios, aa=self._aa) if told else None
+        self._raw, raw_aa = (log_ratios(blocks, base, side, self._judge) for side in (head, "base'"))
+        self._plain = stats.effect(self._raw, aa=raw_aa) if self._slope else None
         self._cycles = () if end_to_end else cycles(blocks, base, head, self._judge)
-        self._times = raw
 
     def _by_wall(self, blocks: Sequence[Block]) -> stats.Effect:
         """The effect by the referee's clock. The interval holds what a window's own cost may be: where one side's
@@ -144,8 +143,11 @@ class Duel:
         self, blocks: Sequence[Block], base: str, head: str, cost: Callable[[Window], float]
     ) -> tuple[float, ...]:
         """Log-ratios without what follows the SM clock; as they are where these blocks don't show it."""
-        ratios, seen = log_ratios(blocks, base, head, cost), clocks(blocks, base, head, cost)
-        if not self._slope or any(map(math.isnan, seen)):
+        ratios = log_ratios(blocks, base, head, cost)
+        if not self._slope:
+            return ratios
+        seen = clocks(blocks, base, head, cost)
+        if any(map(math.isnan, seen)):
             return ratios
         return tuple(time - self._slope * one for time, one in zip(ratios, seen, strict=True))
 
@@ -189,7 +191,7 @@ class Duel:
         in the windows."""
         if self.wall.blocks < stats.MIN_BLOCKS or 2 * len(self._cycles) < self.wall.blocks:
             return None
-        return stats.effect(self._cycles) if bool(stats.in_windows(self._cycles, self._times)) else None
+        return stats.effect(self._cycles) if bool(stats.in_windows(self._cycles, self._raw)) else None
 
     def again(self, blocks: Sequence[Block]) -> stats.Effect:
         """The effect that a second contest shows, by the clock that judges and with the first one's A/A series."""
