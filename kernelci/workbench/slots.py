@@ -140,7 +140,6 @@ class Bank:
         self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
         for name, one in (spots or {}).items():
             self._spoil(self.layout.outputs[name], one)
-        nothing_persists(self.device)  # of what the window before marked: whose it was, and which side's, is all one
         self._lay(dealt)
 
     def _spoil(self, spec: TensorSpec, spots: Spots) -> None:
@@ -154,19 +153,17 @@ class Bank:
         target[: rows * width].view(rows, width).copy_(stale[:rows].view(torch.uint8))
         target[rows * width :].copy_(stale[rows].view(torch.uint8)[: len(target) - rows * width])
 
-    def _lay(self, count: int) -> None:
+    def _lay(self, count: int, outputs: bool = True) -> None:
         """Put the values that were drawn into the slots, the inputs last, and time it: `fill_ns`."""
-        stop = stopwatch(self._arena.device)
-        for name, spec in self.layout.outputs.items():
+        nothing_persists(self.device)  # of what the window before marked: whose it was, and which side's, is all one
+        stop = stopwatch(self.device)
+        for name, spec in self.layout.outputs.items() if outputs else ():
             if not spec.alias and spec.elements:
                 self._put(name, self._stale(spec, count).stacked(count))
-        self._lay_inputs(count)
-        self.fill_ns = stop()
-
-    def _lay_inputs(self, count: int) -> None:
         for name, value in self._inputs.items():
             if isinstance(value, pools.Pool):
                 self._put(name, value.stacked(count))
+        self.fill_ns = stop()
 
     def _stale(self, spec: TensorSpec, count: int) -> pools.Pool:
         """Plausible values that are not the answer."""

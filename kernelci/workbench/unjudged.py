@@ -13,7 +13,6 @@ from kernelci.workbench.arena import Arena, dtype_of
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Time, Window
 from kernelci.workbench.contest import Contestant, Course
-from kernelci.workbench.cuda_memory import nothing_persists
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.protocol import Spots
 from kernelci.workbench.series import usual_mode
@@ -45,11 +44,8 @@ class Unjudged(slots.Bank):
         if self._drawn < wanted:
             super().deal(wanted, spots)
             self._drawn = wanted
-            return
-        nothing_persists(self.device)
-        stop = slots.stopwatch(self.device)
-        self._lay_inputs(wanted)
-        self.fill_ns = stop()
+        else:
+            self._lay(wanted, outputs=False)
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
         """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
