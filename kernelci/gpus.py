@@ -3,7 +3,7 @@
 import functools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -64,6 +64,16 @@ def gpus(extra: Mapping[str, object] = _NONE) -> dict[str, Gpu]:
 def types() -> tuple[str, ...]:
     """The data types that some GPU of the table computes."""
     return tuple(sorted({name for gpu in gpus().values() for name in gpu.peak_flops_per_s}))
+
+
+def unknown(targets: Iterable[str]) -> str:
+    """What is wrong with the first target that no table has; empty where all are known."""
+    for target in targets:
+        try:
+            for_target(target)
+        except KeyError as error:
+            return str(error.args[0])
+    return ""
 
 
 def for_target(target: str, extra: Mapping[str, object] = _NONE) -> Gpu:

@@ -25,7 +25,7 @@ from kernelci.config import Config, cache_folder
 from kernelci.court import Court, compile_ahead, zygote_for
 from kernelci.errors import ConfigError, Verdict
 from kernelci.gate import Gate
-from kernelci.gpus import for_target
+from kernelci.gpus import unknown
 from kernelci.lanes import spread
 from kernelci.model import SCHEMA_VERSION, Change, KernelReport, Report, RungResult
 from kernelci.referee import KernelReferee
@@ -179,11 +179,8 @@ def chosen(known: tuple[Rung, ...], wanted: tuple[str, ...]) -> Rungs:
 
 def _check_asked(config: Config, plan: Plan) -> None:
     """Raises ConfigError for a target or a draw that nobody knows."""
-    for target in (*plan.targets, *config.targets):
-        try:
-            for_target(target)
-        except KeyError as error:
-            raise ConfigError(str(error.args[0]), hint="correct --target, or `targets` in the configuration") from error
+    if message := unknown((*plan.targets, *config.targets)):
+        raise ConfigError(message, hint="correct --target, or `targets` in the configuration")
     plain, variant, _ = drawn.split(plan.draw)
     if plan.draw and plain.partition(":")[0] not in FAMILIES:
         raise ConfigError(f"no draw {plan.draw!r}", hint=f"for example outliers:0; there are {', '.join(FAMILIES)}")

@@ -24,7 +24,8 @@ def precheck(referee: Referee) -> Findings:
     card = referee.card
     if card.backend not in backends.names():
         raise Verdict("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
-    _check_targets(card.targets)
+    if message := gpus.unknown(card.targets):
+        raise Verdict("card", message)
     if referee.kernel.path.suffix == ".json":
         return _generated(referee)
     tree = _parse(referee)
@@ -37,14 +38,6 @@ def precheck(referee: Referee) -> Findings:
     _check_signature(referee, entry)
     check_dependencies(card.dependencies)
     return Findings(notes=[*referee.reference.notes, *_cautions(tree)])
-
-
-def _check_targets(targets: tuple[str, ...]) -> None:
-    for target in targets:
-        try:
-            gpus.for_target(target)
-        except KeyError as error:
-            raise Verdict("card", str(error.args[0])) from error
 
 
 def _generated(referee: Referee) -> Findings:
