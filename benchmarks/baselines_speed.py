@@ -22,6 +22,8 @@ from ladder_speed import machine
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from warmed import Warmed  # noqa: E402
+
 from kernelci import catalog, config, ladder  # noqa: E402
 from kernelci.court import BASELINE, Court, Start, start, zygote_for  # noqa: E402
 from kernelci.errors import Verdict  # noqa: E402
@@ -32,11 +34,8 @@ from kernelci.workbench.arena import Arena  # noqa: E402
 from kernelci.workbench.calibration import Calibration  # noqa: E402
 from kernelci.workbench.clock import Overhead  # noqa: E402
 from kernelci.workbench.expression import COMPILE, EAGER, ENTRY  # noqa: E402
-from kernelci.workbench.process import Candidate, Zygote  # noqa: E402
-from kernelci.workbench.protocol import Warm  # noqa: E402
 from kernelci.workbench.session import Session  # noqa: E402
 from kernelci.workbench.spent import Spent  # noqa: E402
-from kernelci.workbench.waiting import WARM_S  # noqa: E402
 
 # Decides how many calls a window has; what windows say of a call is not shown.
 CALIBRATION = Calibration(4e12, Overhead(3e4, 2e4, 4e4, 1e3), {}, 5e12, {}, 50 * 2**20)
@@ -50,22 +49,6 @@ class Took(NamedTuple):
     loading: float
     calls: tuple[float, ...]
     made: int
-
-
-class Warmed:
-    """Forks processes that have made torch.compile's imports; `seconds` that took, before anybody waits for them."""
-
-    def __init__(self, zygote: Zygote) -> None:
-        self._zygote = zygote
-        self.seconds = 0.0
-
-    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
-        """A fresh one."""
-        began = time.monotonic()
-        candidate = self._zygote.fork(arena_fd, memory_bytes)
-        candidate.ask(Warm(), WARM_S)
-        self.seconds = time.monotonic() - began
-        return candidate
 
 
 def main() -> int:

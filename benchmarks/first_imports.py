@@ -22,6 +22,8 @@ from ladder_speed import machine
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from warmed import Warmed  # noqa: E402
+
 from kernelci import backends, catalog, config  # noqa: E402
 from kernelci.catalog import Catalog  # noqa: E402
 from kernelci.compiling import builder  # noqa: E402
@@ -29,7 +31,7 @@ from kernelci.reference import Reference, load  # noqa: E402
 from kernelci.workbench import baselines, expression, process, slots  # noqa: E402
 from kernelci.workbench.arena import Arena  # noqa: E402
 from kernelci.workbench.process import Candidate, Zygote  # noqa: E402
-from kernelci.workbench.protocol import Source, Warm  # noqa: E402
+from kernelci.workbench.protocol import Source  # noqa: E402
 from kernelci.workbench.session import Limits, Session  # noqa: E402
 
 TARGET = "sm_90a"
@@ -104,7 +106,7 @@ def calling(what: str, source: Source, entry: str, reference: Reference, warm: b
     zygote = Zygote("interpret", ("triton",), _environment)
     arena = Arena("cpu", slots.layout(reference, case).bytes(1))
     zygote.wait_ready()
-    host = Warmed(zygote) if warm else zygote
+    host = Warmed(zygote, lambda candidate: candidate._log.truncate(0)) if warm else zygote
     session = Session(host, source, entry, "triton", "cpu", Limits(60.0, TIMEOUT_S, 2**34), arena=arena)
     bank = slots.Bank(reference, case, arena, 1, "first_imports")
     bank.deal()
@@ -116,23 +118,6 @@ def calling(what: str, source: Source, entry: str, reference: Reference, warm: b
     session.close()
     zygote.close()
     arena.close()
-
-
-class Warmed:
-    """Forks processes that have made torch.compile's imports, and forgets what they were; `seconds` that took."""
-
-    def __init__(self, zygote: Zygote) -> None:
-        self._zygote = zygote
-        self.seconds = 0.0
-
-    def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
-        """A fresh one."""
-        began = time.monotonic()
-        candidate = self._zygote.fork(arena_fd, memory_bytes)
-        candidate.ask(Warm(), TIMEOUT_S)
-        candidate._log.truncate(0)
-        self.seconds = time.monotonic() - began
-        return candidate
 
 
 def _environment(cache: Path) -> dict[str, str]:
