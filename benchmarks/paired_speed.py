@@ -51,6 +51,9 @@ class Heard:
         cells += [f"{min(blocks, default=0)} to {max(blocks, default=0)}", outcomes]
         self.lines.append(f"| {' | '.join(cells)} |")
         print(self.lines[-1], flush=True)
+        for row in result.rows:
+            if row.outcome is not Outcome.PASSED and row.finding is not None:
+                print(f"{kernel.name} {row.case}: {row.outcome} {row.finding.reason}: {row.finding.message}", flush=True)
 
     def summary(self) -> str:
         """The table, and what it comes to."""

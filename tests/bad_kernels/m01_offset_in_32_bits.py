@@ -6,7 +6,7 @@
 # entry = "far_copy"
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
-# rung = "run"
+# rung = "correctness"
 # outcome = "FAILED"
 # class = "m01"
 # title = "its row offset is computed in 32 bits"
