@@ -53,7 +53,8 @@ class Heard:
         print(self.lines[-1], flush=True)
         for row in result.rows:
             if row.outcome is not Outcome.PASSED and row.finding is not None:
-                print(f"{kernel.name} {row.case}: {row.outcome} {row.finding.reason}: {row.finding.message}", flush=True)
+                why = f"{row.outcome} {row.finding.reason}: {row.finding.message}"
+                print(f"{kernel.name} {row.case}: {why}", flush=True)
 
     def summary(self) -> str:
         """The table, and what it comes to."""

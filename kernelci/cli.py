@@ -235,7 +235,8 @@ def doctor(root: Path, as_runner: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the score as JSON.")
 @TIER
 @click.option("--gpus", metavar="N|all|0,1", help="Spread the kernels over GPUs: how many, all, or which.")
-def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
+@click.option("--out", type=FOLDER, help="Keep the results.json of all members here.")
+def selftest(classes: str, as_json: bool, tier: str, gpus: str | None, out: Path | None) -> int:
     """Climb with kernels known to be bad or honest, and score it. Says which of them this installation judges rightly.
 
     After an interrupt the score of those that were judged by then is printed, and the exit code is 130.
@@ -248,7 +249,7 @@ def selftest(classes: str, as_json: bool, tier: str, gpus: str | None) -> int:
     began = time.monotonic()
     names = tuple(part.strip() for part in classes.split(",") if part.strip())
     found = corpus.run(
-        names, tier, lambda line: click.echo(f"{time.monotonic() - began:5.0f} s  {line}", err=True), gpus
+        names, tier, lambda line: click.echo(f"{time.monotonic() - began:5.0f} s  {line}", err=True), gpus, out
     )
     click.echo(score.as_json(found) if as_json else score.table(found))
     return found.exit_code

@@ -63,11 +63,18 @@ class Member(Struct, frozen=True):
         return not wanted or bool({self.group, self.expect.class_, self.path.stem} & wanted)
 
 
-def run(classes: tuple[str, ...] = (), tier: str = "pr", say: Say | None = None, gpus: str | None = None) -> Score:
+def run(
+    classes: tuple[str, ...] = (),
+    tier: str = "pr",
+    say: Say | None = None,
+    gpus: str | None = None,
+    out: Path | None = None,
+) -> Score:
     """Climb with the members of these classes in a project that is thrown away; `say` hears of each as it ends.
 
-    `gpus` is the option of that name. After an interrupt the members that were judged by then have their verdicts, and
-    the others were not run. Raises ConfigError where there is no member, or no such GPU.
+    `gpus` is the option of that name; `out`: a folder that keeps the report. After an interrupt the members that were
+    judged by then have their verdicts, and the others were not run. Raises ConfigError where there is no member, or no
+    such GPU.
     """
     with tempfile.TemporaryDirectory(prefix="kernelci-selftest-", ignore_cleanup_errors=True) as folder:
         members = [member for member in corpus(resources.folder(resources.CORPUS)) if member.belongs(classes)]
@@ -82,6 +89,9 @@ def run(classes: tuple[str, ...] = (), tier: str = "pr", say: Say | None = None,
             report = climb(Path(folder), climbing, tier, progress=progress(climbing, say), **flags)
         except KeyboardInterrupt:
             report, interrupted = merged(Path(folder)), True
+        if out is not None and report is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            results.write(report, out)
     return Score(tuple(judge(member, report, left_out) for member in members), machine or "no GPU", interrupted)
 
 

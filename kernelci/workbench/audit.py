@@ -165,7 +165,8 @@ def audit(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) ->
     for _ in range(ATTEMPTS):
         window, many = _recorded(session, course)
         waited = overhead.wall(window) * window.calls
-        account = judge(alone, many, window.calls, waited, symbols, gap_ns=gap, idle_ns=idle, expected=True)
+        rooms = {"gap_ns": gap, "idle_ns": idle, "unsure_ns": overhead.unsure_ns}
+        account = judge(alone, many, window.calls, waited, symbols, **rooms, expected=True)
         text = difference(window, many, one, overhead, cost)
         if text:
             account = replace(account, findings=(*account.findings, Finding("audit-differs", text)))
@@ -203,7 +204,8 @@ def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead, cos
         share, launch, idle = FROM_HOST, FROM_HOST_NS, 0.0
     elif short:
         launch, stamp = max(launch, SHORT_LAUNCH_NS), SHORT_STAMP_NS
-    each, busy, room = overhead.wall(window), many.busy_ns / window.calls, SPREADS * overhead.spread / window.calls
+    each, busy = overhead.wall(window), many.busy_ns / window.calls
+    room = (SPREADS * overhead.spread + overhead.unsure_ns) / window.calls
     least = (1 - share) * shortest - room - launches * stamp
     most = (1 + share) * longest + room + launches * launch + idle
     if not least <= each <= most:

@@ -47,6 +47,11 @@ class Overhead(Struct, frozen=True):
     spread: float = 0.0
     """Standard deviation of a single window."""
 
+    @property
+    def unsure_ns(self) -> float:
+        """How far off it may be either way."""
+        return max(self.high - self.ns, self.ns - self.low)
+
     def wall(self, window: Window) -> float:
         """Nanoseconds for each call of a window."""
         return max(window.wall_ns - self.ns, 0.0) / window.calls
@@ -124,26 +129,35 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
 
 
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:
-    """Windows of all sizes lie on one line whose intercept is the calibrated overhead.
+    """Windows of all sizes lie on one line whose intercept is the calibrated overhead. Raises Verdict("short-windows"):
+    one takes longer, or less, than that explains."""
+    for window in off_line(full, short, cost):
+        expected = cost.ns + stats.center([cost.wall(one) for one in full])[0] * window.calls
+        raise Verdict(
+            "short-windows",
+            f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "
+            f"{full[0].calls} calls it should take {expected / 1e3:.4g} µs",
+        )
+
+
+def off_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> list[Window]:
+    """The short windows that don't lie on that line.
 
     A short window may be faster by what the clocks still allow before the power limit (on an H200 13 calls of a matmul
-    ran 12 % faster than 56). Raises Verdict("short-windows"): it takes longer, or less, than that explains.
+    ran 12 % faster than 56).
     """
-    if not full or not short:
-        return
+    if not full:
+        return []
     each = stats.center([cost.wall(window) for window in full])
     longest = max(window.wall_ns for window in full)
     spread = (each[2] - each[1]) / 2
     room = SPREADS * cost.spread + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
-    for window in short:
-        expected = cost.ns + each[0] * window.calls
-        late, most = window.wall_ns - expected, room + 3 * spread * window.calls
-        if late > most or -late > most + BOOST * each[0] * window.calls:
-            raise Verdict(
-                "short-windows",
-                f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "
-                f"{full[0].calls} calls it should take {expected / 1e3:.4g} µs",
-            )
+
+    def off(window: Window) -> bool:
+        late, most = window.wall_ns - cost.ns - each[0] * window.calls, room + 3 * spread * window.calls
+        return late > most or -late > most + BOOST * each[0] * window.calls
+
+    return list(filter(off, short))
 
 
 def check_possible(time: Time, floor_ns: float) -> None:

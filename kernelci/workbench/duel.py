@@ -215,7 +215,7 @@ def _opened(
     name: str = "",
 ) -> Contest:
     courses = [one.course for one in group if one.course]
-    contest = Contest(arena, means.sides, courses, means.seed + name, means.probe, probed)
+    contest = Contest(arena, means.sides, courses, means.seed + name, means.probe, probed, result.overhead)
     contest.spent, contest.configs = result.spent, _pinned(result.cases, group, names, scouts)
     return contest
 

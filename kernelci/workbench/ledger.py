@@ -66,13 +66,14 @@ def judge(
     *,
     gap_ns: float = GAP_NS,
     idle_ns: float = 0.0,
+    unsure_ns: float = 0.0,
     expected: bool = False,
 ) -> Account:
     """Judge the ledgers of one call and of `calls` calls, which the referee timed at `window_ns` altogether.
 
     `symbols` are those of the compile rung; empty: unknown. `gap_ns`: the idle time that a launch may bring; infinite
-    for calls from the host. `idle_ns`: what recording may bring to the window besides. `expected`: this machine gives
-    ledgers, so that a missing one is suspicious.
+    for calls from the host. `idle_ns`: what recording may bring to the window besides. `unsure_ns`: how far off
+    `window_ns` may be either way. `expected`: this machine gives ledgers, so that a missing one is suspicious.
     """
     missing = one.missing or many.missing
     if missing:
@@ -93,7 +94,7 @@ def judge(
         library_share=library,
         libraries=tuple(dict.fromkeys(share.owner for share in shares if share.owner not in (OWN, ""))),
         shares=tuple(shares[:SHOWN]),
-        findings=(*findings, *_times(many, window_ns, gap_ns, idle_ns)),
+        findings=(*findings, *_times(many, window_ns, gap_ns, idle_ns, unsure_ns)),
         notes=_unknown(shares, own),
     )
 
@@ -215,13 +216,13 @@ def _lone(many: Ledger) -> str:
     return ""
 
 
-def _times(many: Ledger, window_ns: float, gap_ns: float, idle_ns: float) -> list[Finding]:
+def _times(many: Ledger, window_ns: float, gap_ns: float, idle_ns: float, unsure_ns: float) -> list[Finding]:
     """The GPU can't have worked longer than the referee waited, nor idled more than launches explain."""
     busy, launches = many.busy_ns, sum(line.count for line in many.activities)
     text = f"the ledger holds {_time(busy)} of work, the referee waited {_time(window_ns)}"
-    if busy > (1 + AGREEMENT) * window_ns + launches * STAMP_NS:
+    if busy > (1 + AGREEMENT) * (window_ns + unsure_ns) + launches * STAMP_NS:
         return [Finding("ledger-time", text)]
-    if launches and busy + launches * gap_ns + idle_ns < (1 - AGREEMENT) * window_ns:
+    if launches and busy + launches * gap_ns + idle_ns < (1 - AGREEMENT) * (window_ns - unsure_ns):
         return [Finding("ledger-time", f"{text}; recording {launches} launches doesn't explain it")]
     return []
 

@@ -10,7 +10,7 @@
 # outcome = "FAILED"
 # reason = "wrong-while-timed"
 # class = "B7"
-# title = "turns cheap after two thousand calls"
+# title = "turns cheap after a thousand calls"
 # gpu = true
 # ///
 """Only a benchmark makes so many calls."""
@@ -47,5 +47,5 @@ _calls = 0
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
     global _calls
     _calls += 1
-    if _calls < 2000:
+    if _calls < 1000:
         launch(x, y)

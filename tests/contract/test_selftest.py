@@ -347,9 +347,12 @@ def test_classes_select(class_: str, asked: tuple[str, ...], belongs: bool) -> N
     assert belongs == _member(class_).belongs(asked)
 
 
-def test_command_climbs_a_class(report: Report) -> None:
-    done = CliRunner().invoke(cli, ["selftest", "--class", "does_not_parse,wrong_entry"], standalone_mode=False)
+def test_command_climbs_a_class_and_keeps_its_report(report: Report, tmp_path: Path) -> None:
+    args = ["selftest", "--class", "does_not_parse,wrong_entry", "--out", str(tmp_path / "kept")]
+    done = CliRunner().invoke(cli, args, standalone_mode=False)
+    kept = {Path(kernel.path).stem for kernel in results.read(tmp_path / "kept").kernels}
     assert (0, ["total", "2/2"]) == (done.return_value, done.output.splitlines()[-1].split())
+    assert {"does_not_parse", "wrong_entry"} == kept
 
 
 def test_unknown_class_is_a_clear_error() -> None:

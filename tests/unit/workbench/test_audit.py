@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,12 @@ def test_what_recording_adds_to_a_window_is_measured() -> None:
     window, ledger, timed = _window(196e3), _ledger(178e3), _timed(178e3)
     assert difference(window, ledger, timed, CLOCK, COST)
     assert not difference(window, ledger, timed, CLOCK, Recording("", CLOCK.ns + 1e6, 1e4))
+
+
+def test_a_window_may_be_off_by_what_the_clock_is_unsure_by() -> None:
+    unsure = msgspec.structs.replace(CLOCK, high=CLOCK.ns + 2e6)
+    found = [difference(_window(112e3), _ledger(112e3), _timed(100e3), clock, COST) for clock in (CLOCK, unsure)]
+    assert [False, True] == [not text for text in found]
 
 
 def test_recording_explains_no_less_than_nothing_and_its_own_spread() -> None:

@@ -10,14 +10,17 @@ from kernelci.workbench import contest as contests
 from kernelci.workbench import nvml, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE_SIZES, Probe
-from kernelci.workbench.clock import Window
+from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Contest, Contestant, Course, Opener, Spares
+from kernelci.workbench.session import Session
 from kernelci.workbench.spent import Spent
 
 MakeOpener = Callable[..., Opener]
 Fight = Callable[..., Contest]
 PAIR, WITH_AA = ("base", "head"), ("base", "head", "base'")
 FULL = 4
+ANY = Overhead(0.0, 0.0, 1e18, 0.0)  # every short window fits
+NONE = Overhead(1e15, 1e15, 1e15, 0.0)  # none does
 TEXT = """
 independent = {"rows": ("x",)}
 def cases():
@@ -74,14 +77,14 @@ def fight(
         rounds: int = 1,
         configs: dict[tuple[str, int], int] | None = None,
         full_only: bool = False,
+        overhead: Overhead = ANY,
     ) -> Contest:
         reference = written(TEXT)
         arenas.append(Arena("cpu", 2**20))
         banks = [slots.Bank(reference, case, arenas[-1], FULL, "s") for case in reference.cases()[:cases]]
         calls: dict[contests.Kind, int] = {"full": FULL, "short": 2, "solo": 1, "warm": 3, "each": 2}
-        made = Contest(
-            arenas[-1], sides, [Course(bank, calls, "eager", rounds=rounds) for bank in banks], "s", probe, []
-        )
+        courses = [Course(bank, calls, "eager", rounds=rounds) for bank in banks]
+        made = Contest(arenas[-1], sides, courses, "s", probe, [], overhead)
         made.configs |= configs or {}
         made.batch(names, blocks, watch, full_only)
         return made
@@ -129,6 +132,34 @@ def test_where_only_the_time_counts_there_are_full_windows_only(fight: Fight, ho
 def test_more_rounds_are_more_full_windows(fight: Fight, honest: Opener) -> None:
     found = _shape(fight({"head": honest}, names=("head",), rounds=3).blocks[0][0])
     assert ([FULL] * 6, [1]) == (found["head"], found["head.solo"])
+
+
+def _spied(opener: Opener, gone: list[int]) -> Opener:
+    """Opens sessions that note the windows they are asked for."""
+
+    def opened(arena: Arena) -> Session:
+        session = opener(arena)
+        go = session.go
+
+        def noted(number: int) -> tuple[int, float]:
+            gone.append(number)
+            return go(number)
+
+        session.go = noted  # type: ignore[method-assign]
+        return session
+
+    return opened
+
+
+@pytest.mark.parametrize(("overhead", "short"), [(ANY, 1), (NONE, 1 + contests.REPEATS)])
+def test_a_short_window_that_does_not_fit_is_made_again(
+    fight: Fight, honest: Opener, overhead: Overhead, short: int
+) -> None:
+    gone: list[int] = []
+    made = fight({"head": _spied(honest, gone)}, names=("head",), overhead=overhead)
+    kinds: list[contests.Kind] = ["short", "solo", "full", "warm"]
+    counts = [gone.count(made.number(0, kind)) for kind in kinds]
+    assert ([short, short, 2, 1], [2]) == (counts, _shape(made.blocks[0][0])["head.short"][:1])
 
 
 def test_windows_have_a_time_by_the_referees_clock(fight: Fight, honest: Opener) -> None:

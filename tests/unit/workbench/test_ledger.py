@@ -167,6 +167,13 @@ def test_one_hiccup_is_forgiven() -> None:
     assert () == judge(_ledger(_line(OWN, each_ns=2_000.0)), _ledger(many), CALLS, 1.1e5, {OWN}).findings
 
 
+def test_a_window_may_be_off_by_what_its_own_cost_is_unsure_by() -> None:
+    """Seen on an H200 whose host was busy: 10.1 ms in the ledger, 8.05 ms by the referee's clock less its overhead."""
+    one, many = _ledger(_line(OWN)), _ledger(_line(OWN, CALLS))
+    found = [judge(one, many, CALLS, 0.8 * many.busy_ns, {OWN}, unsure_ns=unsure) for unsure in (0.0, 2e5)]
+    assert [["ledger-time"], []] == [[finding.reason for finding in account.findings] for account in found]
+
+
 def test_lost_records() -> None:
     many = Ledger((_line(OWN, CALLS),), 8e5, 8e5, dropped=3)
 
