@@ -280,13 +280,13 @@ class Bank:
         return elements
 
     def _some(self, slots: int, size: int, count: int) -> torch.Tensor:
-        """Secret entries of each slot: the first and the last ones among them where there is room for more; where there
-        is room for one, those of any two slots."""
+        """Secret entries of each slot: the first and the last ones among them where there is room for more; else those
+        of any two slots."""
         if count >= size:
             return torch.arange(size).expand(slots, size)
         secret = torch.Generator().manual_seed(self._random.getrandbits(63))
         table = torch.randint(size, (slots, count), generator=secret)
-        edge = min(self._edge, count // 2)
+        edge = min(self._edge, (count - 1) // 2)  # whatever there is room for, not only the ends
         if edge:
             table[:, : 2 * edge] = torch.tensor([*range(edge), *range(size - edge, size)])
         elif slots > 1 or self._random.random() < 2 / 3:

@@ -280,6 +280,16 @@ def test_room_is_that_of_all_slots_together(bank: MakeBank, monkeypatch: pytest.
     assert ((40, 1), True, 4) == (tuple(rows.shape), {0, 4999} <= set(rows.flatten().tolist()), made._at_once([rows]))
 
 
+@pytest.mark.parametrize("afford", [1, 2, 3, 4])
+def test_rows_within_are_checked_however_few_there_is_room_for(
+    bank: MakeBank, monkeypatch: pytest.MonkeyPatch, afford: int
+) -> None:
+    monkeypatch.setattr(slots, "WHOLE_ELEMENTS", 40 * 2 * afford)
+    (rows,) = bank(TALL, count=40)._entries(40)
+    within = set(rows.flatten().tolist()) - {0, 4999}
+    assert (afford, True, True) == (rows.shape[1], len(within) >= 30, {0, 4999} <= set(rows.flatten().tolist()))
+
+
 def test_where_not_all_slots_can_be_compared_both_ends_are(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "WHOLE_ELEMENTS", 4 * 33 * 4)
     chosen = bank(SCALED, count=40)._chosen(40)
