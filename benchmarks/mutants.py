@@ -1,6 +1,6 @@
 """Mutants of the Triton, TileLang and CUDA C++ kernels: how many the correctness rung kills, how many allclose would.
 
-    python benchmarks/mutants.py --limit 20 --budget 150 --json mutants.json [KERNELS…]
+    python benchmarks/mutants.py --limit 20 --budget 900 --json mutants.json [KERNELS…]
 
 Prints a Markdown table, then every survivor with its diff. On a machine without a GPU only Triton's mutants are judged;
 the others are compiled.
@@ -22,20 +22,21 @@ GPU_LANES = 8  # most of a mutant's time is compiling for its first calls, on th
 
 
 def main() -> int:
-    """Judge kernel after kernel; what is done is printed and written even if a later one is never reached."""
+    """Judge them all together; after the budget no other one begins, and what is done is printed and written."""
     options = _options()
     os.environ.setdefault("KERNELCI_LANES", str(min(GPU_LANES, os.cpu_count() or 1)))
-    results: list[Result] = []
-    for name in _kernels(options.kernels):
-        try:
-            request = mutating.select(ROOT, name, limit=options.limit, seed=options.seed, all_draws=options.all_draws)
-            results.append(mutating.judge(ROOT, request, options.budget, _say))
-        except KernelciError as error:
-            print(error.rendered(), file=sys.stderr)
-            continue
-        _say(report.text(results[-1]).partition("\n\n")[0])
-        if options.json:
-            options.json.write_bytes(report.encode(results))
+    requests = [
+        mutating.select(ROOT, name, limit=options.limit, seed=options.seed, all_draws=options.all_draws)
+        for name in _kernels(options.kernels)
+    ]
+    results = []
+    for found in mutating.judge_all(ROOT, requests, options.budget, _say):
+        if isinstance(found, KernelciError):
+            print(found.rendered(), file=sys.stderr)
+        else:
+            results.append(found)
+    if options.json:
+        options.json.write_bytes(report.encode(results))
     _show(results)
     return 0 if results else 3
 
@@ -44,7 +45,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help="names or wildcards; all of the three backends without one")
     parser.add_argument("--limit", type=int, default=20, help="mutants per kernel; 0: all (default: 20)")
-    parser.add_argument("--budget", type=float, default=150.0, help="seconds per kernel; 0: no end (default: 150)")
+    parser.add_argument("--budget", type=float, default=1200.0, help="seconds in all; 0: no end (default: 1200)")
     parser.add_argument("--seed", default="0", help="chooses the mutants and the draws (default: 0)")
     parser.add_argument("--all-draws", action="store_true", help="try survivors of the interpreter under every draw")
     parser.add_argument("--json", type=Path, help="write the results to this file")

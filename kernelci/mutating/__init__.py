@@ -6,11 +6,12 @@ original file with one span replaced, so comments, card and layout stay as they 
 operators for Python, drive a Python test suite in their own processes and know no CUDA C++, so only the idea is theirs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kernelci.errors import KernelciError
     from kernelci.mutating.mutants import Request
     from kernelci.mutating.outcomes import Result
 
@@ -31,11 +32,27 @@ def select(
     return mutants.Request(kernel, mutants.chosen(found, only, limit, seed), len(found), seed, all_draws)
 
 
-def judge(root: Path, request: "Request", budget_s: float = 0.0, say: Callable[[str], None] | None = None) -> "Result":
+Say = Callable[[str], None]
+
+
+def judge(root: Path, request: "Request", budget_s: float = 0.0, say: Say | None = None) -> "Result":
     """Climb with every mutant of the request; `say` hears of each as it ends. Raises KernelciError."""
+    from kernelci.errors import KernelciError
+
+    (found,) = judge_all(root, (request,), budget_s, say)
+    if isinstance(found, KernelciError):
+        raise found
+    return found
+
+
+def judge_all(
+    root: Path, requests: "Sequence[Request]", budget_s: float = 0.0, say: Say | None = None
+) -> "list[Result | KernelciError]":
+    """The same of several kernels together, which share processes, oracles and controls; all have one seed. For each
+    its result, or why there is none."""
     from kernelci.mutating import judging, report
 
-    return judging.judge(root, request, budget_s, (lambda judged: say(report.line(judged))) if say else None)
+    return judging.judge(root, requests, budget_s, (lambda judged: say(report.line(judged))) if say else None)
 
 
 def listing(request: "Request") -> str:

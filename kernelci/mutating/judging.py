@@ -3,7 +3,7 @@
 import functools
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation
 from kernelci.config import Config
 from kernelci.court import Court
-from kernelci.errors import ConfigError
+from kernelci.errors import ConfigError, KernelciError
 from kernelci.ladder import LANES, Plan, chosen, climb_one, opened
 from kernelci.model import KernelReport
 from kernelci.mutating import allclose, outcomes, project
@@ -38,10 +38,12 @@ JUDGING = ("correctness", "perturb")
 Told = Callable[[Judged], None]
 
 
-def judge(root: Path, request: Request, budget_s: float = 0.0, told: Told | None = None) -> Result:
-    """Climb with the original, then with each mutant; none begins after `budget_s` (0: no end).
+def judge(
+    root: Path, requests: Sequence[Request], budget_s: float = 0.0, told: Told | None = None
+) -> list[Result | KernelciError]:
+    """Climb with the original of each request, then with every mutant; none begins after `budget_s` (0: no end).
 
-    Raises ConfigError where the original itself does not pass.
+    For each request its result, or why there is none: the original itself does not pass. All have one seed.
     """
     began = time.monotonic()
     deadline = began + budget_s if budget_s else float("inf")
@@ -49,59 +51,84 @@ def judge(root: Path, request: Request, budget_s: float = 0.0, told: Told | None
     with tempfile.TemporaryDirectory(prefix="kernelci-mutants-") as folder:
         options = _short(configs.load(root), Path(folder))
         known = catalogs.scan(root, options)
-        with opened(known, options, Plan((), Path(folder) / "out", seed=request.seed)) as court:
-            found = _Climb(court, request, Path(folder), deadline).all(told)
+        with opened(known, options, Plan((), Path(folder) / "out", seed=requests[0].seed)) as court:
+            found = _climbed(court, requests, Path(folder), deadline, told)
             device = court.device.name if court.device.is_gpu else "interpreter (CPU)"
+    took = round(time.monotonic() - began, 1)
+    return [
+        one if isinstance(one, KernelciError) else _result(request, device, took, one)
+        for request, one in zip(requests, found, strict=True)
+    ]
+
+
+def _result(request: Request, device: str, took_s: float, found: tuple[Judged, ...]) -> Result:
     return Result(
         kernel=request.kernel.name,
         device=device,
         seed=request.seed,
         known=request.known,
-        duration_s=round(time.monotonic() - began, 1),
+        duration_s=took_s,
         figures=outcomes.figures(found),
         mutants=found,
     )
 
 
+def _climbed(
+    court: Court, requests: Sequence[Request], folder: Path, deadline: float, told: Told | None
+) -> list[tuple[Judged, ...] | KernelciError]:
+    """Everything is handed to the compilers at once, the originals first; then one climb after another per lane."""
+    climbs = [_Climb(court, request, folder / str(number)) for number, request in enumerate(requests)]
+    for climb in climbs:
+        climb.start_mutants()
+    lanes = court.config.lanes or LANES[court.device.is_gpu]
+    with ThreadPoolExecutor(lanes, thread_name_prefix="mutant") as threads:
+        errors = list(threads.map(_Climb.error_of_original, climbs))
+        sound = [climb for climb, error in zip(climbs, errors, strict=True) if error is None]
+        list(threads.map(_Climb.look_for_unreached, sound))
+        one = functools.partial(_Climb.one, deadline=deadline, told=told)
+        turns = {id(climb): [threads.submit(one, climb, *each) for each in climb.mutants] for climb in sound}
+        return [
+            tuple(turn.result() for turn in turns[id(climb)]) if error is None else error
+            for climb, error in zip(climbs, errors, strict=True)
+        ]
+
+
 def _short(options: Config, folder: Path) -> Config:
-    """Short deadlines, and a cache that goes with the mutants."""
+    """Short deadlines, nothing for times, and a cache that goes with the mutants."""
     return msgspec.structs.replace(
         options,
         cache=str(folder / "cache"),
         interpreter_timeout_s=min(options.interpreter_timeout_s, INTERPRETER_TIMEOUT_S),
         call_timeout_s=min(options.call_timeout_s, CALL_TIMEOUT_S),
         interpreter_elements=max(options.interpreter_elements, INTERPRETER_ELEMENTS),
+        baselines=False,
     )
 
 
 class _Climb:
-    """One kernel's mutants in one court."""
+    """One kernel's mutants, in a court that other kernels' share; the original and the probes compile at once."""
 
-    def __init__(self, court: Court, request: Request, folder: Path, deadline: float) -> None:
+    def __init__(self, court: Court, request: Request, folder: Path) -> None:
         self._court = court
         self._request = request
         self._kernel = request.kernel
         self._folder = folder
-        self._deadline = deadline
         self._target = target_of(request.kernel, court.config, court.device)
-        self._lanes = court.config.lanes or LANES[court.device.is_gpu]
         self._rungs = tuple(pair for pair in chosen(ladder(), JUDGING) if pair[1])
         # Before correctness, which drops the calls that both look at.
         at = next(index for index, (rung, _) in enumerate(self._rungs) if rung.name in JUDGING)
         self._with_allclose = (*self._rungs[:at], (allclose.RUNG, True), *self._rungs[at:])
+        self._original = self._started(project.variant(self._kernel, self._kernel.name, {}, self._place("original")))
+        self._probes = self._started_probes()
+        self._unreached: frozenset[str] = frozenset()
+        self.mutants: list[tuple[Mutant, KernelReferee]] = []
 
-    def all(self, told: Told | None) -> tuple[Judged, ...]:
-        """Everything is handed to the compilers at once, the original first; then one climb after another per lane."""
-        original = self._started(project.variant(self._kernel, self._kernel.name, {}, self._place("original")))
-        probes = self._probes()
-        started = [
-            self._started(project.mutated(self._kernel, mutant, self._folder)) for mutant in self._request.mutants
+    def start_mutants(self) -> None:
+        """Begin to compile them all."""
+        self.mutants = [
+            (mutant, self._started(project.mutated(self._kernel, mutant, self._folder)))
+            for mutant in self._request.mutants
         ]
-        self._require_passing(_climb(original, self._rungs))
-        unreached = self._unreached(probes)
-        with ThreadPoolExecutor(self._lanes, thread_name_prefix="mutant") as lanes:
-            one = functools.partial(self._one, original=original.kernel, unreached=unreached, told=told)
-            return tuple(lanes.map(one, self._request.mutants, started))
 
     def _place(self, name: str) -> Path:
         return self._folder / "kernels" / name
@@ -111,24 +138,21 @@ class _Climb:
         referee.start_compiling()
         return referee
 
-    def _one(
-        self, mutant: Mutant, referee: KernelReferee, original: Kernel, unreached: frozenset[str], told: Told | None
-    ) -> Judged:
-        in_time = time.monotonic() < self._deadline
+    def one(self, mutant: Mutant, referee: KernelReferee, deadline: float, told: Told | None) -> Judged:
+        """Climb with a mutant, unless it is too late."""
+        in_time = time.monotonic() < deadline
         report = _climb(referee, self._with_allclose) if in_time else None
         change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
         found = outcomes.judged(mutant, report, change)
         if found.fate is Fate.SURVIVED:
-            found = self._looked_closer(found, mutant, referee.kernel, original, unreached)
+            found = self._looked_closer(found, mutant, referee.kernel)
         if told is not None:
             told(found)
         return found
 
-    def _looked_closer(
-        self, found: Judged, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]
-    ) -> Judged:
+    def _looked_closer(self, found: Judged, mutant: Mutant, kernel: Kernel) -> Judged:
         """A survivor may be none; and if it is asked for, the interpreter tries all draws, as a GPU does."""
-        fate = self._why_alive(mutant, kernel, original, unreached)
+        fate = self._why_alive(mutant, kernel)
         if fate is not Fate.SURVIVED:
             return msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
         if self._court.device.is_gpu or not self._request.all_draws:
@@ -141,28 +165,31 @@ class _Climb:
         referee.plan_draws(few=False)
         return _climb(referee, self._rungs)
 
-    def _why_alive(self, mutant: Mutant, kernel: Kernel, original: Kernel, unreached: frozenset[str]) -> Fate:
-        if mutant.reaches in unreached:
+    def _why_alive(self, mutant: Mutant, kernel: Kernel) -> Fate:
+        if mutant.reaches in self._unreached:
             return Fate.UNREACHED
         if not mutant.device:
             return Fate.SURVIVED
         for every in (False, True):  # the representative cases first: most differ there, and cost less
-            own, others = self._compiled(kernel, every), self._compiled(original, every)
+            own, others = self._compiled(kernel, every), self._compiled(self._original.kernel, every)
             if own.verdict is not None:
                 return Fate.NOT_COMPILED
             if _code(own) != _code(others):
                 return Fate.SURVIVED
         return Fate.IDENTICAL
 
-    def _require_passing(self, report: KernelReport) -> None:
+    def error_of_original(self) -> KernelciError | None:
+        """Climb with the original; what is to be said where it does not pass."""
+        report = _climb(self._original, self._rungs)
         stopped = report.stopped_at
-        if stopped is not None and stopped.finding is not None:
-            raise ConfigError(
-                f"{report.name} itself is stopped at {stopped.rung}: {stopped.finding.message[:500]}",
-                hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
-            )
+        if stopped is None or stopped.finding is None:
+            return None
+        return ConfigError(
+            f"{report.name} itself is stopped at {stopped.rung}: {stopped.finding.message[:500]}",
+            hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
+        )
 
-    def _probes(self) -> dict[str, KernelReferee]:
+    def _started_probes(self) -> dict[str, KernelReferee]:
         """By function, the kernel without that function's stores."""
         functions = {mutant.reaches for mutant in self._request.mutants}
         return {
@@ -173,10 +200,12 @@ class _Climb:
             if name in functions
         }
 
-    def _unreached(self, probes: dict[str, KernelReferee]) -> frozenset[str]:
-        """Functions whose stores can go without any case noticing: no case calls them on this machine."""
+    def look_for_unreached(self) -> None:
+        """Which functions' stores can go without any case noticing: no case calls them on this machine."""
         run = tuple(pair for pair in self._rungs if pair[0].name not in JUDGING)
-        return frozenset(name for name, referee in probes.items() if _climb(referee, run).stopped_at is None)
+        self._unreached = frozenset(
+            name for name, referee in self._probes.items() if _climb(referee, run).stopped_at is None
+        )
 
     def _compiled(self, kernel: Kernel, every: bool) -> Compilation:
         """The builds of the representative cases, or of `every` one."""

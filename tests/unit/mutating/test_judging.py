@@ -140,6 +140,21 @@ def test_a_kernel_that_does_not_pass_is_refused(tmp_path: Path) -> None:
         mutating.judge(root, mutating.select(root, "double/triton", ("1",)))
 
 
+def test_kernels_judged_together(tmp_path: Path) -> None:
+    root = _project(tmp_path)
+    for name, factor in (("right", "2.0"), ("wrong", "3.0")):
+        text = KERNEL.replace("values * 2.0", f"values * {factor}")
+        (root / "kernels" / "double" / f"{name}_triton.py").write_text(text, encoding="utf-8")
+    names = ("double/right_triton", "double/wrong_triton")
+    only = tuple(m.id.split("#")[1] for m in mutating.select(root, names[0]).mutants if "2.0 → 2.002" in m.label)[:1]
+    told: list[str] = []
+    right, wrong = mutating.judge_all(root, [mutating.select(root, name, only) for name in names], say=told.append)
+    assert isinstance(right, Result)
+    assert isinstance(wrong, ConfigError)
+    assert (names[0], [Fate.KILLED], len(told)) == (right.kernel, [one.fate for one in right.mutants], 1)
+    assert f"{names[1]} itself is stopped at correctness" in wrong.message
+
+
 def test_list(tmp_path: Path) -> None:
     answer = CliRunner().invoke(
         cli, ["--root", str(_project(tmp_path)), "mutate", "double/triton", "--limit", "1", "--list"]
