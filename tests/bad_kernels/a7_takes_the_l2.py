@@ -7,14 +7,17 @@
 # targets = ["sm_80"]
 # [tool.kernelci.expect]
 # rung = "benchmark"
-# outcome = "PASSED"
+# outcome = "FAILED"
+# reason = "slower"
 # class = "A7"
 # title = "takes the L2 from the other side"
 # gpu = true
 # base = "honest_timed_softmax"
-# verdicts = ["SAME", "UNKNOWN"]
 # ///
-"""Most of the L2 set aside and filled with lines that persist: whoever comes next finds what is left of it."""
+"""Most of the L2 set aside and filled with lines that persist: whoever comes next finds what is left of it.
+
+By kernelci's reset that is only itself: on an H200 it was 36 % slower than the base, whose time was as ever.
+"""
 
 import torch
 import triton
