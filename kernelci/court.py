@@ -20,7 +20,7 @@ from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import baselines, expression, nvml, sandbox
 from kernelci.workbench.ahead import Ahead, compiled, key_of
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Recording
+from kernelci.workbench.audit import RecordingCost
 from kernelci.workbench.baselines import Kept
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.device import Device, versions
@@ -58,7 +58,7 @@ class Court(Struct):
     waiting: dict[str, Waiting] = {}
     """By reference and device: a process that has made the imports of a baseline."""
     state: nvml.Device | None = None
-    recording: Recording | None = None
+    recording_cost: RecordingCost | None = None
     """What a ledger costs on this GPU's host; None: not asked yet."""
 
     def state_of_gpu(self) -> nvml.Device:

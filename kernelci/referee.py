@@ -24,7 +24,7 @@ from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.tracing.regions import Trace
 from kernelci.workbench import baselines, hidden, nvml, oracle, profiler, sanitizer
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, recording
+from kernelci.workbench.audit import Auditor, recording_cost
 from kernelci.workbench.calibration import Calibration, Probe, calibrate
 from kernelci.workbench.drawn import NEAR, VARIED, Drawn, plan, planned, split
 from kernelci.workbench.protocol import Followed, Source
@@ -306,10 +306,10 @@ class KernelReferee:
     def auditor(self) -> Auditor:
         """What audits this kernel's cases. Raises Verdict."""
         court, target = self.court, self.device.target
-        if court.recording is None:
-            court.recording = recording(self.device.torch_name, partial(self._trusted, audit=True))
+        if court.recording_cost is None:
+            court.recording_cost = recording_cost(self.device.torch_name, partial(self._trusted, audit=True))
         symbols = self.compiled(target).symbols() if target in self.targets else frozenset[str]()
-        return Auditor(partial(self.open, audit=True), symbols, court.recording)
+        return Auditor(partial(self.open, audit=True), symbols, court.recording_cost)
 
     def calibration(self) -> Calibration:
         """What this GPU does today; measured when first asked for. Raises Verdict."""

@@ -38,7 +38,7 @@ PROBED_SIZES, PROBED_ROUNDS = (32, 64, 128, 256), 4
 LAUNCH_MARGIN = 1.5  # by which kernels with more arguments than the probe's may be dearer to record
 
 
-class Recording(Struct, frozen=True):
+class RecordingCost(Struct, frozen=True):
     """What recording costs on this machine, ns: a window, its spread (one standard deviation), and each launch.
 
     `missing`: why there is none; empty if there is.
@@ -65,7 +65,7 @@ class Auditor(Struct, frozen=True):
 
     opened: Opener
     symbols: frozenset[str]
-    recording: Recording
+    recording_cost: RecordingCost
 
 
 class Timed(Struct):
@@ -76,7 +76,7 @@ class Timed(Struct):
     times: Sequence[float]
 
 
-def recording(device: str, opened: Callable[[Arena, Source, str], Session]) -> Recording:
+def recording_cost(device: str, opened: Callable[[Arena, Source, str], Session]) -> RecordingCost:
     """Whether there is a ledger on this machine and what it costs, asked with a kernel of our own."""
     arena = Arena(device, 2**16)
     session = opened(arena, PROBE, PROBE_ENTRY)
@@ -86,15 +86,15 @@ def recording(device: str, opened: Callable[[Arena, Source, str], Session]) -> R
         session.go(0)
         found = session.ledger()
         missing = found.missing or ("" if found.activities else "CUPTI records nothing in a graph")
-        return Recording(missing) if missing else _cost(session, device)
+        return RecordingCost(missing) if missing else _cost(session, device)
     except Verdict as verdict:  # CUPTI's own fault, since nobody else's code is there
-        return Recording(f"{verdict.reason}: {verdict.message}")
+        return RecordingCost(f"{verdict.reason}: {verdict.message}")
     finally:
         session.close()
         arena.close()
 
 
-def _cost(session: Session, device: str) -> Recording:
+def _cost(session: Session, device: str) -> RecordingCost:
     """A line through what recorded windows of the probe take beside their work."""
     for size in PROBED_SIZES:
         session.prepare(Series(size, PROBE_CALL, (0,) * size, 0, usual_mode(device)))
@@ -105,12 +105,12 @@ def _cost(session: Session, device: str) -> Recording:
         sizes.append(size)
         idle.append(wall_ns - session.ledger().busy_ns)
     line = stats.line(sizes, idle)
-    return Recording("", max(line.intercept, 0.0), line.residual, max(line.slope, 0.0))
+    return RecordingCost("", max(line.intercept, 0.0), line.residual, max(line.slope, 0.0))
 
 
 def run(auditor: Auditor, arena: Arena, cases: Sequence[Timed], overhead: Overhead) -> list[Account]:
     """The accounts of all cases, by one fresh process; empty where this machine gives no ledger."""
-    if auditor.recording.missing or not cases:
+    if auditor.recording_cost.missing or not cases:
         return []
     session = auditor.opened(arena)
     try:
@@ -153,7 +153,7 @@ def _account(session: Session, one: Timed, auditor: Auditor, overhead: Overhead)
 
 def audit(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) -> Account:
     """Audit a case; a doubtful window is repeated. Raises Verdict for what goes wrong in the candidate."""
-    symbols, cost = auditor.symbols, auditor.recording
+    symbols, cost = auditor.symbols, auditor.recording_cost
     session.forget()
     _, alone = _recorded(session, _ready(session, one, 1))
     if alone.missing:
@@ -192,7 +192,7 @@ def _recorded(session: Session, course: Course) -> tuple[Window, Ledger]:
     return window, session.ledger()
 
 
-def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead, cost: Recording) -> str:
+def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead, cost: RecordingCost) -> str:
     """What is wrong with the time of a recorded window, or with the work in it, beside the other times; or nothing."""
     if not one.times:
         return ""

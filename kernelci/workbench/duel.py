@@ -320,7 +320,7 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
             timed.append(Timed(one.course, config, per_call(one.blocks, "head", result.overhead.wall)))
     for one, account in zip(asked, audit.run(means.auditor, arena, timed, result.overhead), strict=False):
         one.account = account
-    missing = means.auditor.recording.missing
+    missing = means.auditor.recording_cost.missing
     result.notes += [f"no ledger of the GPU's work: {missing}"] if missing else []
 
 

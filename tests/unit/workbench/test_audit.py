@@ -16,7 +16,7 @@ from kernelci.reference import Reference
 from kernelci.workbench import audit
 from kernelci.workbench.activity import Activity
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, Recording, Timed, difference, faults, recording, told
+from kernelci.workbench.audit import Auditor, RecordingCost, Timed, difference, faults, recording_cost, told
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Course
 from kernelci.workbench.ledger import OWN, Account, Share
@@ -26,7 +26,7 @@ from kernelci.workbench.slots import Bank
 
 CALLS = 100
 CLOCK = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, spread=500.0)
-COST = Recording("", CLOCK.ns)
+COST = RecordingCost("", CLOCK.ns)
 MakeSession = Callable[..., Session]
 
 
@@ -69,7 +69,7 @@ def test_what_recording_adds_to_a_window_is_measured() -> None:
     """Seen on an H200: 57 launches of 0.18 ms, 10.1 ms in the ledger, 11.2 ms by the referee's clock."""
     window, ledger, timed = _window(196e3), _ledger(178e3), _timed(178e3)
     assert difference(window, ledger, timed, CLOCK, COST)
-    assert not difference(window, ledger, timed, CLOCK, Recording("", CLOCK.ns + 1e6, 1e4))
+    assert not difference(window, ledger, timed, CLOCK, RecordingCost("", CLOCK.ns + 1e6, 1e4))
 
 
 def test_a_window_may_be_off_by_what_the_clock_is_unsure_by() -> None:
@@ -79,7 +79,7 @@ def test_a_window_may_be_off_by_what_the_clock_is_unsure_by() -> None:
 
 
 def test_recording_explains_no_less_than_nothing_and_its_own_spread() -> None:
-    found = Recording("", CLOCK.ns - 1e3, 1e3).idle_ns(CLOCK), Recording("", CLOCK.ns + 1e6).idle_ns(CLOCK)
+    found = RecordingCost("", CLOCK.ns - 1e3, 1e3).idle_ns(CLOCK), RecordingCost("", CLOCK.ns + 1e6).idle_ns(CLOCK)
     assert (6e3, 1e6) == found
 
 
@@ -128,7 +128,7 @@ def test_a_machine_without_a_gpu_gives_no_ledger(session: MakeSession) -> None:
             made._zygote, source, entry, "triton", "cpu", made.limits, arena=arena, audit=True
         )  # the fixture's zygote
 
-    assert recording("cpu", opened).missing
+    assert recording_cost("cpu", opened).missing
 
 
 def test_a_candidate_that_does_not_record_says_so(session: MakeSession) -> None:
@@ -139,7 +139,7 @@ def test_no_process_starts_where_there_is_no_ledger() -> None:
     def never(arena: Arena) -> Session:
         raise AssertionError
 
-    auditor = Auditor(never, frozenset(), Recording("no driver"))
+    auditor = Auditor(never, frozenset(), RecordingCost("no driver"))
     arena: Any = None
     assert [] == audit.run(auditor, arena, [_timed(math.pi)], CLOCK)
 
@@ -164,7 +164,7 @@ def _audited(written: Callable[[str], Reference], opened: Callable[[Arena], Sess
     bank = Bank(reference, reference.cases()[0], arena, 8, "s")
     try:
         timed = Timed(Course(bank, {"full": 8}, "eager"), None, (1e5,))
-        (account,) = audit.run(Auditor(opened, frozenset(), Recording()), arena, [timed], CLOCK)
+        (account,) = audit.run(Auditor(opened, frozenset(), RecordingCost()), arena, [timed], CLOCK)
     finally:
         arena.close()
     return account

@@ -11,7 +11,7 @@ from kernelci.errors import Verdict
 from kernelci.reference import Cost, Reference
 from kernelci.workbench import duel, nvml, timing
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, Recording
+from kernelci.workbench.audit import Auditor, RecordingCost
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Course, Opener
@@ -90,7 +90,7 @@ def run(
         undecided: duel.Undecided = lambda group, cost: [],
         differs: duel.Differs = lambda one, cost: False,
     ) -> Result:
-        auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), Recording("there is no GPU"))
+        auditor = Auditor(lambda arena: sides["head"](arena), frozenset(), RecordingCost("there is no GPU"))
         reference = written(TEXT)
         means = Means("cpu", sides, probe, watch, undecided, "s", auditor, differs=differs)
         return duel.run(means, reference, reference.cases()[:cases], CALIBRATION)
