@@ -41,7 +41,7 @@ from kernelci.referee import KernelReferee
 from kernelci.reference import Case
 from kernelci.workbench import timing
 from kernelci.workbench.calibration import Calibration
-from kernelci.workbench.clock import Overhead, Window, beside
+from kernelci.workbench.clock import Overhead, Window, probed_overhead
 from kernelci.workbench.contest import Block, Course, at_once, drop, is_noisy
 from kernelci.workbench.device import versions
 from kernelci.workbench.protocol import Series
@@ -167,7 +167,7 @@ class Recorder:
 
     def recorded(self) -> list[Recorded]:
         """What there is."""
-        cost = beside(self.probed, self.calibration.overhead)
+        cost = probed_overhead(self.probed, self.calibration.overhead)
         return [recorded(f"{self.referee.kernel.name} {row.case.id}", row, cost) for row in self.rows if row.taken]
 
 

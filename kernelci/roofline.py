@@ -13,7 +13,7 @@ STOP = 0.9  # of the ceiling that binds: what is left is rarely worth the work
 ABOVE = 1.02  # of the datasheet's: nothing runs faster than that
 MORE_BYTES, FEWER_BYTES = 1.15, 0.85  # DRAM bytes over those of the formula
 FEW_LAUNCHES = 3.0  # a case whose limit is below so many empty calls is bound by latency
-BESIDE = 1.5  # empty calls that a short kernel may take beside its limit
+EMPTY_CALLS = 1.5  # empty calls that a short kernel may take beside its limit
 
 
 class Bound(StrEnum):
@@ -89,7 +89,7 @@ def place(work: Work, ceilings: Ceilings, hints: tuple[str, ...] = (), stop: flo
         bound = Bound.LATENCY
     attained, of_sheet = limit_ns / work.time_ns, sheet_ns / work.time_ns
     wrong = tuple(_wrong(work, of_sheet, ceilings.l2_bytes))
-    close = attained >= stop or (bound is Bound.LATENCY and work.time_ns <= limit_ns + BESIDE * ceilings.empty_ns)
+    close = attained >= stop or (bound is Bound.LATENCY and work.time_ns <= limit_ns + EMPTY_CALLS * ceilings.empty_ns)
     answer = Answer.WRONG if wrong else Answer.STOP if close else Answer.GO_ON
     found = Place(work, ceilings, bound, limit_ns, attained, of_sheet, answer, "")
     said = wrong or (_close(found), *_next(found, stop, hints))

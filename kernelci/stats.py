@@ -179,14 +179,14 @@ def following(log_ratios: Any, clocks: Any, aa: Any, aa_clocks: Any) -> "Array":
     import numpy as np
 
     times, others = np.asarray(log_ratios, dtype=np.float64), np.asarray(aa, dtype=np.float64)
-    seen, beside = np.asarray(clocks, dtype=np.float64), np.asarray(aa_clocks, dtype=np.float64)
+    seen, aa_seen = np.asarray(clocks, dtype=np.float64), np.asarray(aa_clocks, dtype=np.float64)
     if min(times.shape[-1], others.shape[-1]) < MIN_BLOCKS or times.shape[-1] + others.shape[-1] < FOLLOWING_BLOCKS:
         return np.zeros(times.shape[:-1])
     y = np.concatenate([_centered(times), _centered(others)], axis=-1)
-    x = np.concatenate([_centered(seen), _centered(beside)], axis=-1)
+    x = np.concatenate([_centered(seen), _centered(aa_seen)], axis=-1)
     square = (x * x).sum(axis=-1)
     slope = np.clip((x * y).sum(axis=-1) / np.where(square > 0, square, 1.0), -1.0, 0.0)
-    left = [_left(times, seen, slope), _left(others, beside, slope)]
+    left = [_left(times, seen, slope), _left(others, aa_seen, slope)]
     return np.asarray(np.where(np.maximum(*left) <= FOLLOWING_LEFT, slope, 0.0))
 
 

@@ -94,8 +94,8 @@ def _with_baselines(
     if not referee.config.baselines:
         return rows, []
     cases = [one.case for one, row in zip(found, rows, strict=True) if row.outcome is Outcome.PASSED]
-    beside, note = referee.baselines(tuple(cases), calibration)
-    some = [(row, beside.get(row.case, ())) for row in rows]
+    by_case, note = referee.baselines(tuple(cases), calibration)
+    some = [(row, by_case.get(row.case, ())) for row in rows]
     done = [with_metrics(row, baselines.metrics(row, each), baselines.notes(each)) for row, each in some]
     return done, [note] if note else []
 

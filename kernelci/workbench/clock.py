@@ -69,7 +69,7 @@ class Overhead(Struct, frozen=True):
         return (self.high - self.low) / 2 / window.calls
 
 
-def beside(probed: Sequence[Window], before: Overhead) -> Overhead:
+def probed_overhead(probed: Sequence[Window], before: Overhead) -> Overhead:
     """The overhead while a contest runs, from windows of a probe whose events need no doubt: what the referee's clock
     shows beyond them. Without events, from a line, where there are enough sizes for one."""
     gaps = [window.wall_ns - window.device_ns + before.device_ns for window in probed if window.device_ns]

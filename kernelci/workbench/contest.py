@@ -20,7 +20,7 @@ from kernelci.errors import Verdict
 from kernelci.workbench import nvml
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Probe
-from kernelci.workbench.clock import Overhead, Window, beside, off_line
+from kernelci.workbench.clock import Overhead, Window, off_line, probed_overhead
 from kernelci.workbench.protocol import Series
 from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
@@ -243,7 +243,7 @@ class Contest:
     def _repeat(self, row: Sequence[Contestant], index: int, course: Course, block: Block) -> None:
         """Short windows that don't fit once more: a host that was busy for a moment must not make a measurement
         doubtful, and who is slow in them on purpose is so again."""
-        cost, kinds = beside(self.probed, self._overhead), ("short", "solo")
+        cost, kinds = probed_overhead(self.probed, self._overhead), ("short", "solo")
         for one, kind in [(each, kind) for each in row for kind in each.kinds(course) if kind in kinds]:
             full = [window for made in self.blocks[index] for window in made.windows.get(one.side, ())]
             name = f"{one.side}.{kind}"

@@ -21,7 +21,7 @@ from kernelci.workbench import audit, timing
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.audit import Auditor, Timed
 from kernelci.workbench.calibration import Calibration, Probe
-from kernelci.workbench.clock import Overhead, Window, beside
+from kernelci.workbench.clock import Overhead, Window, probed_overhead
 from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Watch, drop, per_call
 from kernelci.workbench.ledger import Account
 from kernelci.workbench.session import Session
@@ -226,7 +226,7 @@ def _fight(means: Means, contest: Contest, group: list[Measured], names: Sequenc
         contest.batch((*names, "base'") if aa else names, blocks, means.watch)
         with result.spent.during("judging"):
             _take(contest, group)
-            result.overhead = beside(contest.probed, result.overhead)
+            result.overhead = probed_overhead(contest.probed, result.overhead)
             undecided = means.undecided(group, result.overhead)
         if not undecided:
             break
@@ -247,7 +247,7 @@ def _once_more(
         one.again = contest.blocks[place]
         drop(one.again)
         one.head_fault, one.base_fault = (contest.faults.get((side, place)) for side in ("head", "base"))
-    result.overhead = beside(probed, result.overhead)
+    result.overhead = probed_overhead(probed, result.overhead)
 
 
 def _alone(means: Means, contest: Contest, group: Sequence[Measured], full_only: bool = False) -> None:

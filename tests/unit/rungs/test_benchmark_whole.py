@@ -68,7 +68,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISTURBED", "LEAST_DISTURBED"):
         monkeypatch.setattr(duel, name, float("inf"))
     monkeypatch.setattr("kernelci.workbench.contest.QUIET_NS", float("inf"))
-    monkeypatch.setattr("kernelci.workbench.duel.beside", lambda probed, cost: cost)
+    monkeypatch.setattr("kernelci.workbench.duel.probed_overhead", lambda probed, cost: cost)
     monkeypatch.setattr(baselines, "names", lambda reference: ("eager",))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelci.errors import Verdict
-from kernelci.workbench.clock import Overhead, Window, beside, check_line, check_possible, overhead, time_of
+from kernelci.workbench.clock import Overhead, Window, check_line, check_possible, overhead, probed_overhead, time_of
 
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
 CALLS = 1000
@@ -177,24 +177,25 @@ def _probe(gap: float, device: float = 20e6) -> Window:
     ],
 )
 def test_the_probe_tells_what_a_window_costs_beside_the_kernel(step: float, low: float, high: float) -> None:
-    found = beside([_probe(500_000.0 + COST.device_ns + number * step) for number in range(3)], COST)
+    found = probed_overhead([_probe(500_000.0 + COST.device_ns + number * step) for number in range(3)], COST)
     expected = [505_000 + step, low, high, step]
     assert pytest.approx(expected) == [found.ns, found.low, found.high, found.spread]
 
 
 def test_by_the_probes_overhead_both_clocks_say_the_same() -> None:
-    found = beside([_probe(500_000.0)] * 3, COST)
+    found = probed_overhead([_probe(500_000.0)] * 3, COST)
     window = Window(1000, 20e6 + 500_000.0, 20e6 + COST.device_ns)
     assert pytest.approx(found.device(window)) == found.wall(window)
 
 
 @pytest.mark.parametrize("probed", [[], [_probe(5e5)] * 2, _probed(sizes=(128, 256))])
 def test_too_few_windows_of_the_probe_leave_the_calibration(probed: list[Window]) -> None:
-    assert COST == beside(
+    assert COST == probed_overhead(
         [Window(one.calls, one.wall_ns, one.device_ns if one.calls == 1 else 0.0) for one in probed], COST
     )
 
 
 def test_without_events_the_probe_makes_a_line() -> None:
     probed = [Window(one.calls, one.wall_ns, 0.0) for one in _probed()]
-    assert pytest.approx((30_000.0, 1_000.0)) == (beside(probed, COST).ns, beside(probed, COST).call_ns)
+    found = probed_overhead(probed, COST)
+    assert pytest.approx((30_000.0, 1_000.0)) == (found.ns, found.call_ns)
