@@ -27,7 +27,7 @@ from kernelci.model import (
     worst,
 )
 from kernelci.reasons import Outcome
-from kernelci.stats import LOOKS, Effect, Looks, benjamini_hochberg, decide, least, shows
+from kernelci.stats import Effect, benjamini_hochberg, decide, least, shows
 
 SLOWER = "slower"
 _KINDS = ("", "_end_to_end")
@@ -113,7 +113,7 @@ def lost(base: Sequence[Row], head: Sequence[Row]) -> tuple[LostRow, ...]:
     return tuple(found)
 
 
-def settle(report: Report, gate: Gate, looks: Looks = LOOKS) -> Report:
+def settle(report: Report, gate: Gate) -> Report:
     """The report with q-values over all its rows, verdicts, and what the gate stops as FAILED. Settling twice is once.
 
     Rows that have no `p`, or that did not pass for another reason than their time, stay as they are.
@@ -125,7 +125,7 @@ def settle(report: Report, gate: Gate, looks: Looks = LOOKS) -> Report:
     def settled(kernel: KernelReport, row: Row) -> Row:
         found = _by_tag(row)
         asked = {kind: next(q_values) for kind in _compared(row, found)}
-        return _settled(kernel.name, row, asked, gate.of(kernel.name, row.case), looks, base) if asked else row
+        return _settled(kernel.name, row, asked, gate.of(kernel.name, row.case), base) if asked else row
 
     kernels = []
     for kernel in report.kernels:
@@ -141,7 +141,7 @@ def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
     return tuple(kind for kind in _KINDS if f"p{kind}" in found and f"delta{kind}" in found)
 
 
-def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, looks: Looks, base: str) -> Row:
+def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, base: str) -> Row:
     found = _by_tag(row)
     verdicts, messages, doubts = [] if "" in q_values else [Verdict.SAME], [], list[str]()
     for kind, q in q_values.items():
@@ -149,7 +149,7 @@ def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, look
         noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
         effect = _effect(found, kind)
         plain = _shown(found[f"plain{kind}"]) if f"plain{kind}" in found else None
-        verdict, doubt = _decided(found, kind, decide(effect, q, practical, looks, noise, plain=plain), practical)
+        verdict, doubt = _decided(found, kind, decide(effect, q, practical, noise=noise, plain=plain), practical)
         verdicts.append(verdict)
         doubts += doubt
         if plain is not None and verdict is Verdict.UNKNOWN:

@@ -99,7 +99,7 @@ def paired(base: Sequence[float], head: Sequence[float]) -> tuple[float, ...]:
     return tuple(math.log(after / before) for before, after in zip(base, head, strict=True))
 
 
-def effect(log_ratios: Sequence[float], confidence: float = CONFIDENCE, aa: Sequence[float] = ()) -> Effect:
+def effect(log_ratios: Sequence[float], aa: Sequence[float] = ()) -> Effect:
     """The effect that paired log-ratios show.
 
     `aa` are log-ratios of base against base from the same job. Blocks can lie closer together than they should by luck,
@@ -109,12 +109,12 @@ def effect(log_ratios: Sequence[float], confidence: float = CONFIDENCE, aa: Sequ
     if len(log_ratios) < MIN_BLOCKS:
         middle = math.expm1(math.fsum(log_ratios) / len(log_ratios)) if log_ratios else 0.0
         return Effect(middle, -1.0, math.inf, 1.0, len(log_ratios))
-    found = effects([log_ratios], confidence, [aa] if len(aa) >= MIN_BLOCKS else None)
+    found = effects([log_ratios], [aa] if len(aa) >= MIN_BLOCKS else None)
     middle, low, high, p = (float(column[0]) for column in found)
     return Effect(middle, low, high, p, len(log_ratios))
 
 
-def effects(log_ratios: Any, confidence: float = CONFIDENCE, aa: Any = None) -> "tuple[Array, Array, Array, Array]":
+def effects(log_ratios: Any, aa: Any = None) -> "tuple[Array, Array, Array, Array]":
     """As `effect`, of many series at once: arrays [..., blocks] to (effect, low, high, p), each [...]."""
     import numpy as np
     from scipy.special import stdtr, stdtrit
@@ -130,7 +130,7 @@ def effects(log_ratios: Any, confidence: float = CONFIDENCE, aa: Any = None) -> 
     error = spread * _error_per_spread(values.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(middle == 0, 0.0, np.abs(middle) / error)
-    half = stdtrit(freedom, (1 + confidence) / 2) * error
+    half = stdtrit(freedom, (1 + CONFIDENCE) / 2) * error
     return np.expm1(middle), np.expm1(middle - half), np.expm1(middle + half), 2 * stdtr(freedom, -score)
 
 
@@ -278,7 +278,6 @@ def decide(
     found: Effect,
     q: float,
     floor: float,
-    looks: Looks = LOOKS,
     noise: float = 0.0,
     cycles: Effect | None = None,
     plain: Effect | None = None,
@@ -296,7 +295,7 @@ def decide(
     if plain is not None and _contradicts(plain, found, floor):
         return Verdict.UNKNOWN
     apart = found.low > 0 or found.high < 0
-    if apart and q <= looks.limit(found.blocks) and abs(found.effect) > least(floor, noise) and q < 1:
+    if apart and q <= LOOKS.limit(found.blocks) and abs(found.effect) > least(floor, noise) and q < 1:
         verdict = Verdict.SLOWER if found.effect > 0 else Verdict.FASTER
         return verdict if cycles is None or shows(cycles, verdict, floor) else Verdict.UNKNOWN
     return Verdict.SAME if equivalent(found, floor) else Verdict.UNKNOWN
@@ -318,7 +317,7 @@ def shows(other: Effect, verdict: Verdict, floor: float) -> bool:
     return verdict is Verdict.FASTER and other.high < 0 and other.effect < -floor
 
 
-def center(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+def center(values: Sequence[float]) -> tuple[float, float, float]:
     """The median with its interval from order statistics, which assumes nothing of the distribution.
 
     Up to five values can't give 95 %: then the interval is all of them. Raises ValueError where there are none.
@@ -329,7 +328,7 @@ def center(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[flo
         raise ValueError("no values have no centre")
     middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
     below, tail = 0, 0.5**count
-    while tail + math.comb(count, below + 1) * 0.5**count <= (1 - confidence) / 2:
+    while tail + math.comb(count, below + 1) * 0.5**count <= (1 - CONFIDENCE) / 2:
         below += 1
         tail += math.comb(count, below) * 0.5**count
     return middle, ordered[below], ordered[count - 1 - below]
@@ -341,7 +340,7 @@ def spread(values: Sequence[float]) -> float:
     return _MAD_TO_SD * statistics.median([abs(value - middle) for value in values]) if values else 0.0
 
 
-def line(sizes: Sequence[float], walls: Sequence[float], confidence: float = CONFIDENCE) -> Line:
+def line(sizes: Sequence[float], walls: Sequence[float]) -> Line:
     """The line through walls (any unit) against sizes: the median of all pairs' slopes (Theil 1950, Sen 1968).
 
     Up to 29 % of the points may lie anywhere. Intervals follow from the residuals' median deviation, as for least
@@ -363,7 +362,7 @@ def line(sizes: Sequence[float], walls: Sequence[float], confidence: float = CON
     if not freedom:
         return Line(intercept, slope, -math.inf, math.inf, -math.inf, math.inf, 0.0)
     residual = float(_MAD_TO_SD * np.median(np.abs(rest - intercept)) * math.sqrt(len(x) / freedom))
-    width = _THEIL_SEN * residual * float(stdtrit(max(_MAD_FREEDOM * freedom, 1.0), (1 + confidence) / 2))
+    width = _THEIL_SEN * residual * float(stdtrit(max(_MAD_FREEDOM * freedom, 1.0), (1 + CONFIDENCE) / 2))
     about = float(((x - mean) ** 2).sum())
     by_slope, by_intercept = width / math.sqrt(about), width * math.sqrt(1 / len(x) + mean**2 / about)
     return Line(

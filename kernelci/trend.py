@@ -54,18 +54,16 @@ def level(values: Sequence[float]) -> tuple[float, float]:
     return middle, max(_MAD_TO_SD * _median([abs(value - middle) for value in values]), LEAST_SD)
 
 
-def shift(
-    values: Sequence[float], fresh: int = 0, floor: float = FLOOR, windows: Sequence[int] = WINDOWS
-) -> Shift | None:
+def shift(values: Sequence[float], fresh: int = 0, windows: Sequence[int] = WINDOWS) -> Shift | None:
     """The clearest shift among the last nights; None where there is none.
 
     `values`: one level so far as anybody knows. Nights before the place `fresh` are known to be good.
     """
-    found = [one for one in (_window(values, nights, fresh, floor) for nights in windows) if one is not None]
+    found = [one for one in (_window(values, nights, fresh) for nights in windows) if one is not None]
     return max(found, key=lambda each: abs(each.score), default=None)
 
 
-def _window(values: Sequence[float], nights: int, fresh: int, floor: float) -> Shift | None:
+def _window(values: Sequence[float], nights: int, fresh: int) -> Shift | None:
     """The shift of the last `nights`, if there is one: their mean, each clipped, against the level before."""
     begin = len(values) - nights
     if begin < max(LEAST, fresh):
@@ -81,7 +79,7 @@ def _window(values: Sequence[float], nights: int, fresh: int, floor: float) -> S
     enough = score > SLOWER_AT if score > 0 else score < -FASTER_AT
     # Both ends must take part: a single night far out is an outlier however long the window is.
     same = sum((value > 0) == (score > 0) for value in last) * 3 >= 2 * nights
-    return Shift(begin, size, score) if enough and same and abs(size) > floor else None
+    return Shift(begin, size, score) if enough and same and abs(size) > FLOOR else None
 
 
 def together(shifts: Sequence[Shift], series: int, probe: float) -> float:

@@ -14,7 +14,7 @@ from kernelci import budget
 from kernelci.config import BudgetOptions
 from kernelci.git import Repository
 from kernelci.hub import base
-from kernelci.hub.client import Client, Patience, connect
+from kernelci.hub.client import Client, connect
 from kernelci.hub.event import Id
 from kernelci.hub.pull import Pull, of_event, runs_of
 from kernelci.hub.rehearse import options_at
@@ -60,9 +60,7 @@ def left(client: Client, pull: Pull, options: BudgetOptions) -> Budget | None:
     return budget.left(options, minutes, len(attempts))
 
 
-def asked(
-    root: Path, repository: str, number: int, commit: str = "", patience: Patience | None = None
-) -> Budget | None:
+def asked(root: Path, repository: str, number: int, commit: str = "") -> Budget | None:
     """The budget of a pull request by its number; the base's configuration from a commit at `root`, else from GitHub.
 
     Without a budget nothing is asked of GitHub where the commit is given. Raises KernelciError.
@@ -70,6 +68,6 @@ def asked(
     options = options_at(Repository(root), commit).budget if commit else None
     if options is not None and budget.left(options, 0.0, 0) is None:
         return None
-    client = connect(repository, patience=patience)
+    client = connect(repository)
     pull = of_event(number) or client.get(f"pulls/{number}", Pull)
     return left(client, pull, options or base.options(client, pull.base.sha).budget)

@@ -17,7 +17,7 @@ from kernelci.history import Event, answered
 from kernelci.model import Report, Row
 from kernelci.nightly.detect import Suspect
 
-HOURS_S = 3600.0
+PAIR_S = 3600.0  # at most, for one pair
 TRIES = 4  # pairs of one night for what stays open
 
 
@@ -35,22 +35,22 @@ Measured = Callable[[str, str, str, str], Paired]
 """Of a kernel and its case: the good commit against the bad one."""
 
 
-def measurer(root: Path, seconds: float = HOURS_S) -> Measured:
+def measurer(root: Path) -> Measured:
     """What measures commits of the repository at `root`, each pair in a process of its own."""
 
     def measure(kernel: str, case: str, good: str, bad: str) -> Paired:
         with tempfile.TemporaryDirectory(prefix="kernelci-pair-") as name:
             try:
-                return read(_climbed(root, Path(name), (kernel, case, good, bad), seconds), kernel, case)
+                return read(_climbed(root, Path(name), (kernel, case, good, bad)), kernel, case)
             except subprocess.TimeoutExpired:
-                return Paired("UNKNOWN", text=f"not done after {seconds:.0f} s")
+                return Paired("UNKNOWN", text=f"not done after {PAIR_S:.0f} s")
             except KernelciError as error:
                 return Paired("UNKNOWN", text=error.message[:500])
 
     return measure
 
 
-def _climbed(root: Path, scratch: Path, what: tuple[str, str, str, str], seconds: float) -> Report:
+def _climbed(root: Path, scratch: Path, what: tuple[str, str, str, str]) -> Report:
     """The report of the kernel's case of the bad commit, whose base is the good one. Both are trusted code."""
     kernel, case, good, bad = what
     repository = Repository(root)
@@ -59,7 +59,7 @@ def _climbed(root: Path, scratch: Path, what: tuple[str, str, str, str], seconds
     head, base = scratch / "head" / repository.prefix, scratch / "base" / repository.prefix
     command = [sys.executable, "-P", "-s", "-m", "kernelci", "--root", str(head), "run", "--rungs", "benchmark"]
     command += ["--case", case, "--base-folder", str(base), "--out", str(scratch / "out"), "--", kernel]
-    done = subprocess.run(command, cwd=scratch, stdout=2, check=False, timeout=seconds)
+    done = subprocess.run(command, cwd=scratch, stdout=2, check=False, timeout=PAIR_S)
     if not (scratch / "out" / results.FILE_NAME).is_file():
         raise RunnerBroken(f"the ladder left no report (exit code {done.returncode}); its message stands above")
     return results.read(scratch / "out")

@@ -55,15 +55,13 @@ def get(name: str) -> Reporter:
     return cast(Reporter, importlib.import_module(f"{__name__}.{known[name]}"))
 
 
-def render(
-    name: str, report: Report, root: Path | None = None, folder: str = "", files: Path | None = None
-) -> str | bytes:
+def render(name: str, report: Report, root: Path | None = None, files: Path | None = None) -> str | bytes:
     """The report in a format, as text where it is text (a reporter that is not says BINARY).
 
     Raises ConfigError for an unknown format, and for a template that is wrong.
     """
     reporter = get(name)
-    made = reporter.render(report, Context(folder=folder, root=root, files=files))
+    made = reporter.render(report, Context(root=root, files=files))
     return made.decode() if isinstance(made, bytes) and not getattr(reporter, "BINARY", False) else made
 
 

@@ -5,6 +5,7 @@ from msgspec import Struct
 
 PERIODS = (2, 4, 8, 16, 32, 64, 128)
 TILES = (256, 128, 64, 32, 16)
+NEIGHBOURS = 2  # on either side of an element whose values are shown
 
 
 class Location(Struct, frozen=True):
@@ -34,11 +35,11 @@ def locate(bad: torch.Tensor, weight: torch.Tensor | None = None) -> Location | 
     return Location(count, bad.numel(), _index(first, bad.shape), _index(heaviest, bad.shape), pattern(bad))
 
 
-def neighbours(name: str, at: tuple[int, ...], actual: torch.Tensor, oracle: torch.Tensor, reach: int = 2) -> str:
+def neighbours(name: str, at: tuple[int, ...], actual: torch.Tensor, oracle: torch.Tensor) -> str:
     """The values around an index along the last axis, got against expected."""
     if not at:
         return f"{name}: got {float(actual):.6g}, expected {float(oracle):.6g}"
-    begin, end = max(0, at[-1] - reach), at[-1] + reach + 1
+    begin, end = max(0, at[-1] - NEIGHBOURS), at[-1] + NEIGHBOURS + 1
     got, want = (values[at[:-1]][begin:end].double().tolist() for values in (actual, oracle))
     rows = ", ".join(f"{g:.6g}/{w:.6g}" for g, w in zip(got, want, strict=True))
     where = ", ".join([*map(str, at[:-1]), f"{begin}:{begin + len(got)}"])
