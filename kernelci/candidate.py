@@ -19,7 +19,7 @@ import msgspec
 
 from kernelci import backends
 from kernelci.workbench import namespaces, zygote
-from kernelci.workbench.bound import Bound
+from kernelci.workbench.bound import BoundCall
 from kernelci.workbench.looking import looked_at
 from kernelci.workbench.private import packed, private, unpack, written
 from kernelci.workbench.protocol import (
@@ -148,7 +148,7 @@ class LoadedKernel:
         self.parameters = tuple(inspect.signature(self._entry).parameters)
         self._prepared: dict[str, Any] | None = None
         self._series: dict[int, ReadySeries] = {}
-        self._bounds: tuple[Call | None, int, dict[int, Bound]] = (None, 0, {})
+        self._bounds: tuple[Call | None, int, dict[int, BoundCall]] = (None, 0, {})
 
     def answer(self, message: Message) -> Message:
         """Do what a message of the kernel's own asks for."""
@@ -218,7 +218,7 @@ class LoadedKernel:
             self._series[message.number] = series
         return msgspec.structs.replace(answer, config=tuning.chosen, choice=tuning.said[:400])
 
-    def _calls(self, message: Series) -> list[Bound]:
+    def _calls(self, message: Series) -> list[BoundCall]:
         """The calls of a series; those on slots that another series of the same call has are the same."""
         if self._bounds[:2] != (message.call, message.stride):
             self._bounds = (message.call, message.stride, {})
@@ -228,7 +228,7 @@ class LoadedKernel:
                 known[slot] = self._bound(self._arena, at_slot(message.call, slot * message.stride))
         return [known[slot] for slot in message.slots]
 
-    def _results(self, message: Series, calls: list[Bound]) -> Any:
+    def _results(self, message: Series, calls: list[BoundCall]) -> Any:
         """What keeps the results of an entry that returns them, where a workspace can serve them; else None."""
         from kernelci.workbench.serving import Results
 
@@ -250,11 +250,11 @@ class LoadedKernel:
                 return Followed(missing="nothing was to be recorded")
             return self._recorder.follow(bound, message.calls)
 
-    def _bound(self, memory: Any, message: Call) -> Bound:
+    def _bound(self, memory: Any, message: Call) -> BoundCall:
         """A call of the entry on tensors of this memory."""
         arguments = {name: _argument(memory, value) for name, value in message.arguments.items()}
         outputs = {name: memory.blank(place) for name, place in message.outputs.items()}
-        return Bound(self._entry, arguments, outputs, all(name in self.parameters for name in outputs))
+        return BoundCall(self._entry, arguments, outputs, all(name in self.parameters for name in outputs))
 
     def _prepare(self, case: Mapping[str, Any]) -> None:
         prepare = getattr(self._module, "prepare", None)
@@ -345,11 +345,11 @@ def _case_id(call: Call) -> str:
 
 def _specs(call: Call) -> dict[str, Any]:
     """Stand-in specifications for the arguments and outputs of a call."""
-    from kernelci.compiling.building import TensorSpec
+    from kernelci.compiling.building import StandInSpec
 
     values: dict[str, Any] = {**call.arguments, **call.outputs}
     return {
-        name: TensorSpec(value.shape, value.dtype, value.strides) if isinstance(value, TensorPlace) else value
+        name: StandInSpec(value.shape, value.dtype, value.strides) if isinstance(value, TensorPlace) else value
         for name, value in values.items()
     }
 

@@ -18,7 +18,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 Scalar = bool | int | float | str | None
 
 
-class TensorSpec(msgspec.Struct, frozen=True):
+class StandInSpec(msgspec.Struct, frozen=True):
     """A tensor argument without values; `dtype` is torch's name (`bfloat16`), strides and offset are in elements."""
 
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ def build(
     module: ModuleType,
     entry: str,
     case: object,
-    arguments: Mapping[str, TensorSpec | Scalar],
+    arguments: Mapping[str, StandInSpec | Scalar],
     gpu: Gpu,
     backend: Backend,
     all_configs: bool = False,
@@ -75,7 +75,7 @@ def build(
 def launches(
     module: ModuleType,
     entry: str,
-    cases: Iterable[tuple[object, Mapping[str, TensorSpec | Scalar]]],
+    cases: Iterable[tuple[object, Mapping[str, StandInSpec | Scalar]]],
     gpu: Gpu,
     backend: Backend,
 ) -> list[list[tuple[str, tuple[int, ...]]]]:
@@ -137,7 +137,7 @@ def _called(
     module: ModuleType,
     entry: str,
     case: object,
-    arguments: Mapping[str, TensorSpec | Scalar],
+    arguments: Mapping[str, StandInSpec | Scalar],
     gpu: Gpu,
     backend: Backend,
     all_configs: bool,
@@ -147,7 +147,7 @@ def _called(
     return BuildResult(tuple(builds), tuple(str(note) for note in getattr(builds, "notes", ())))
 
 
-def _enter(module: ModuleType, entry: str, case: object, arguments: Mapping[str, TensorSpec | Scalar]) -> None:
+def _enter(module: ModuleType, entry: str, case: object, arguments: Mapping[str, StandInSpec | Scalar]) -> None:
     """Call the entry on stand-ins."""
     function = getattr(module, entry)
     taken = inspect.signature(function).parameters  # an entry that returns its outputs takes none of them
@@ -158,7 +158,7 @@ def _enter(module: ModuleType, entry: str, case: object, arguments: Mapping[str,
     function(**{name: _stand_in(value) for name, value in arguments.items() if anything or name in taken})
 
 
-def _stand_in(value: TensorSpec | Scalar) -> object:
-    if isinstance(value, TensorSpec):
+def _stand_in(value: StandInSpec | Scalar) -> object:
+    if isinstance(value, StandInSpec):
         return standin.tensor(value.shape, getattr(torch, value.dtype), value.strides, value.offset)
     return value

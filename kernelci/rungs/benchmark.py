@@ -104,17 +104,17 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
     """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
     if one.head_fault is not None:
         raise one.head_fault
-    for fault in audit.faults(one.account, Outcome.FAILED):
+    for fault in audit.faults(one.audited, Outcome.FAILED):
         raise fault
     cost, dtype = timing.cost_of(referee.reference, one.case), timing.dtype_of_case(one.case)
     time = figures.checked_time(one.blocks, "head", calibration, cost, dtype)
-    for fault in audit.faults(one.account, Outcome.INVALID):
+    for fault in audit.faults(one.audited, Outcome.INVALID):
         raise fault
     metrics = [*figures.of_time(time, one.blocks, calibration, cost, dtype)]
     notes = list(_notes(one, time.narrowed))
-    if one.account is not None:
-        metrics += ledger.metrics(one.account)
-        notes += [*one.account.notes, *audit.told(one.account)]
+    if one.audited is not None:
+        metrics += ledger.metrics(one.audited)
+        notes += [*one.audited.notes, *audit.told(one.audited)]
     if _is_compared(one):
         base = _time_of_base(one, calibration, cost, dtype)
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))

@@ -71,7 +71,7 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
     if not any(track.regions for track in seen.tracks):
         raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
     summed, followed = table.summed(seen), _followed(referee, case)
-    host = timeline.account(followed)
+    host = timeline.call_times(followed)
     found.artifacts.append(_kept(referee, case, seen, ".json", followed))
     changes = tuple(_against_base(referee, case, summed, found))
     notes = (*changes, *_apart(referee, case, summed), *_idle(seen), *timeline.told(host), *seen.notes)[:NOTES]
@@ -81,7 +81,7 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
 def _look_from_host(referee: Referee, case: Case, found: Findings, without: Verdict) -> None:
     """The host's timeline alone. Raises `without` where there is none either."""
     followed = _followed(referee, case)
-    host = timeline.account(followed)
+    host = timeline.call_times(followed)
     if not host.calls:
         raise Verdict(without.reason, "; ".join((without.message, *host.notes))[:2000])
     found.artifacts.append(_kept(referee, case, Trace(), ".json", followed))

@@ -19,7 +19,7 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, by_lot
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Contestant, Course, Opener
-from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Account, Share, judge
+from kernelci.workbench.ledger import AGREEMENT, GAP_NS, OWN, Audited, Share, judge
 from kernelci.workbench.protocol import Ledger, Series, Source
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
@@ -68,7 +68,7 @@ class Auditor(Struct, frozen=True):
     recording_cost: RecordingCost
 
 
-class Timed(Struct):
+class TimedCase(Struct):
     """A case as it was timed: its course, the autotuner's choice, and the time of a call in each block that counts."""
 
     course: Course
@@ -108,30 +108,30 @@ def _cost(session: Session, device: str) -> RecordingCost:
     return RecordingCost("", max(line.intercept, 0.0), line.residual, max(line.slope, 0.0))
 
 
-def run(auditor: Auditor, arena: Arena, cases: Sequence[Timed], overhead: Overhead) -> list[Account]:
-    """The accounts of all cases, by one fresh process; empty where this machine gives no ledger."""
+def run(auditor: Auditor, arena: Arena, cases: Sequence[TimedCase], overhead: Overhead) -> list[Audited]:
+    """The audits of all cases, by one fresh process; empty where this machine gives no ledger."""
     if auditor.recording_cost.missing or not cases:
         return []
     session = auditor.opened(arena)
     try:
-        return [_account(session, one, auditor, overhead) for one in cases]
+        return [_audited(session, one, auditor, overhead) for one in cases]
     finally:
         session.close()
 
 
-def faults(account: Account | None, outcome: Outcome) -> Iterator[Verdict]:
-    """An account's findings of this outcome."""
-    for finding in account.findings if account is not None else ():
+def faults(audited: Audited | None, outcome: Outcome) -> Iterator[Verdict]:
+    """The findings of an audit that have this outcome, as verdicts."""
+    for finding in audited.findings if audited is not None else ():
         if outcome_of(finding.reason) is outcome:
             yield Verdict(finding.reason, finding.message)
 
 
-def told(account: Account) -> Iterator[str]:
+def told(audited: Audited) -> Iterator[str]:
     """Whose kernels took the time, for a row's notes."""
-    if account.shares:
-        names = ", ".join(_named(share) for share in account.shares[:NAMES])
-        more = f" and {len(account.shares) - NAMES} more" if len(account.shares) > NAMES else ""
-        streams = f"; {account.streams} streams" if account.streams > 1 else ""
+    if audited.shares:
+        names = ", ".join(_named(share) for share in audited.shares[:NAMES])
+        more = f" and {len(audited.shares) - NAMES} more" if len(audited.shares) > NAMES else ""
+        streams = f"; {audited.streams} streams" if audited.streams > 1 else ""
         yield f"GPU work by CUPTI: {names}{more}{streams}"
 
 
@@ -140,18 +140,18 @@ def _named(share: Share) -> str:
     return f"{significant(100 * share.share, 2)} % {share.name} ({owner})"
 
 
-def _account(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) -> Account:
-    """The account of one case. What goes wrong only here is a finding too."""
+def _audited(session: Session, one: TimedCase, auditor: Auditor, overhead: Overhead) -> Audited:
+    """The audit of one case. What goes wrong only here is a finding too."""
     try:
         return audit(session, one, auditor, overhead)
     except Verdict as verdict:
         if verdict.reason == "wrong-while-timed":
-            return Account(findings=(Finding(verdict.reason, f"while it was audited: {verdict.message}"),))
+            return Audited(findings=(Finding(verdict.reason, f"while it was audited: {verdict.message}"),))
         text = f"it was timed without a fault, and ends as {verdict.reason} while it is audited: {verdict.message}"
-        return Account(findings=(Finding("audit-differs", text),))
+        return Audited(findings=(Finding("audit-differs", text),))
 
 
-def audit(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) -> Account:
+def audit(session: Session, one: TimedCase, auditor: Auditor, overhead: Overhead) -> Audited:
     """Audit a case; a doubtful window is repeated. Raises Verdict for what goes wrong in the candidate."""
     symbols, cost = auditor.symbols, auditor.recording_cost
     session.forget()
@@ -161,21 +161,21 @@ def audit(session: Session, one: Timed, auditor: Auditor, overhead: Overhead) ->
     launches = max(1, sum(line.count for line in alone.activities))
     course = _ready(session, one, max(1, min(one.course.calls["full"], MAX_RECORDS // 2 // launches)))
     gap, idle = (cost.gap_ns, cost.idle_ns(overhead)) if course.mode == "graph" else (float("inf"), 0.0)
-    account = Account()
+    audited = Audited()
     for _ in range(ATTEMPTS):
         window, many = _recorded(session, course)
         waited = overhead.wall(window) * window.calls
         rooms = {"gap_ns": gap, "idle_ns": idle, "unsure_ns": overhead.unsure_ns}
-        account = judge(alone, many, window.calls, waited, symbols, **rooms, expected=True)
+        audited = judge(alone, many, window.calls, waited, symbols, **rooms, expected=True)
         text = difference(window, many, one, overhead, cost)
         if text:
-            account = replace(account, findings=(*account.findings, Finding("audit-differs", text)))
-        if not any(faults(account, Outcome.INVALID)):
+            audited = replace(audited, findings=(*audited.findings, Finding("audit-differs", text)))
+        if not any(faults(audited, Outcome.INVALID)):
             break
-    return account
+    return audited
 
 
-def _ready(session: Session, one: Timed, calls: int) -> Course:
+def _ready(session: Session, one: TimedCase, calls: int) -> Course:
     """A course of windows of so many calls, made ready as any other, and as it was timed: captured or not."""
     course = replace(one.course, calls={"full": calls})
     course.bank.deal(calls)
@@ -192,7 +192,7 @@ def _recorded(session: Session, course: Course) -> tuple[Window, Ledger]:
     return window, session.ledger()
 
 
-def difference(window: Window, many: Ledger, one: Timed, overhead: Overhead, cost: RecordingCost) -> str:
+def difference(window: Window, many: Ledger, one: TimedCase, overhead: Overhead, cost: RecordingCost) -> str:
     """What is wrong with the time of a recorded window, or with the work in it, beside the other times; or nothing."""
     if not one.times:
         return ""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kernelci.workbench.happening import HOST, Happening
 
 
-class One(Struct, frozen=True):
+class OneCall(Struct, frozen=True):
     """A call, the wait for it, and what belongs to it: API calls within both, and the works that these started."""
 
     entry: Happening
@@ -27,7 +27,7 @@ class One(Struct, frozen=True):
         return max(self.wait.end_ns, self.entry.end_ns)
 
 
-def split(happenings: Sequence[Happening]) -> list[One]:
+def split(happenings: Sequence[Happening]) -> list[OneCall]:
     """The calls, in order; what lies in none of them is left out.
 
     A work belongs where the API call of its number does, for its own time may be off; without one, where it lies.
@@ -47,11 +47,11 @@ def split(happenings: Sequence[Happening]) -> list[One]:
         works = [work for number in numbers for work in launched.pop(number, ())]
         works += [work for work in lone if entry.start_ns <= work.start_ns < until]
         works.sort(key=lambda each: each.start_ns)
-        found.append(One(entry, wait, tuple(works), tuple(functions)))
+        found.append(OneCall(entry, wait, tuple(works), tuple(functions)))
     return found
 
 
-def shift_ns(one: One) -> int:
+def shift_ns(one: OneCall) -> int:
     """By how much the call's works must move at least: none begins before its launch, nor ends after the wait."""
     if not one.works:
         return 0
@@ -64,7 +64,7 @@ def shift_ns(one: One) -> int:
     return least if least > 0 else max(least, min(most, 0))
 
 
-def together(one: One) -> One:
+def together(one: OneCall) -> OneCall:
     """The call with its works moved."""
     shift = shift_ns(one)
     return replace(one, works=tuple(_moved(work, shift) for work in one.works)) if shift else one

@@ -123,8 +123,8 @@ def _on(
     return tuple(_baseline(name, found.get(name, one)) for name, one in all_of_them.items())
 
 
-def _baseline(name: str, found: "unjudged.Timed | Session | Verdict") -> Baseline:
-    if isinstance(found, unjudged.Timed):
+def _baseline(name: str, found: "unjudged.TimedCall | Session | Verdict") -> Baseline:
+    if isinstance(found, unjudged.TimedCall):
         return Baseline(name, found.time, f"{COPIED}: {found.copied}" if found.copied else "")
     assert isinstance(found, Verdict)
     return Baseline(name, note=" ".join(found.message.split())[:300])

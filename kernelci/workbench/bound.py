@@ -7,7 +7,7 @@ from typing import Any
 from kernelci.workbench.protocol import Returned
 
 
-class Bound:
+class BoundCall:
     """A call of an entry, ready to be made; `raw` makes it and leaves what it returns where that is."""
 
     def __init__(self, entry: Any, arguments: dict[str, Any], outputs: dict[str, Any], in_place: bool) -> None:

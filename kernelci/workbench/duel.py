@@ -19,11 +19,11 @@ from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference
 from kernelci.workbench import audit, timing
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, Timed
+from kernelci.workbench.audit import Auditor, TimedCase
 from kernelci.workbench.calibration import Calibration, Probe
 from kernelci.workbench.clock import Overhead, Window, probed_overhead
 from kernelci.workbench.contest import Block, Contest, Course, Opener, Spares, Watch, drop, per_call
-from kernelci.workbench.ledger import Account
+from kernelci.workbench.ledger import Audited
 from kernelci.workbench.session import Session
 from kernelci.workbench.spent import Spent
 
@@ -53,7 +53,7 @@ class Measured(Struct):
     """What each side's autotuner took, in words."""
     again: list[Block] = []
     """The second contest, of a row that differs in the first."""
-    account: Account | None = None
+    audited: Audited | None = None
 
 
 class Result(Struct):
@@ -317,9 +317,9 @@ def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:
         if one.course and one.head_fault is None and isinstance(scouted, timing.Scouted):
             config = scouted.config if scouted.config >= 0 else None
             asked.append(one)
-            timed.append(Timed(one.course, config, per_call(one.blocks, "head", result.overhead.wall)))
-    for one, account in zip(asked, audit.run(means.auditor, arena, timed, result.overhead), strict=False):
-        one.account = account
+            timed.append(TimedCase(one.course, config, per_call(one.blocks, "head", result.overhead.wall)))
+    for one, audited in zip(asked, audit.run(means.auditor, arena, timed, result.overhead), strict=False):
+        one.audited = audited
     missing = means.auditor.recording_cost.missing
     result.notes += [f"no ledger of the GPU's work: {missing}"] if missing else []
 

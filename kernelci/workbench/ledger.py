@@ -38,9 +38,10 @@ class Share(Struct, frozen=True):
     per_call: float
 
 
-class Account(Struct, frozen=True):
-    """What the ledger says. `own_share` is None where nobody knows which kernels are the candidate's own.
+class Audited(Struct, frozen=True):
+    """What an audit of a case found, from the ledgers of one call and of many.
 
+    `own_share` is None where nobody knows which kernels are the candidate's own.
     `time_ns`: per call, overlaps counted once. `nodes`: of CUDA graphs, as many as ran; 0 outside of graphs.
     `findings`: what is wrong, the kernel's fault before a doubtful measurement.
     """
@@ -68,7 +69,7 @@ def judge(
     idle_ns: float = 0.0,
     unsure_ns: float = 0.0,
     expected: bool = False,
-) -> Account:
+) -> Audited:
     """Judge the ledgers of one call and of `calls` calls, which the referee timed at `window_ns` altogether.
 
     `symbols` are those of the compile rung; empty: unknown. `gap_ns`: the idle time that a launch may bring; infinite
@@ -78,14 +79,14 @@ def judge(
     missing = one.missing or many.missing
     if missing:
         text = f"no ledger of the GPU's work: {missing}"
-        return Account(findings=(Finding("ledger-missing", text),)) if expected else Account(notes=(text,))
+        return Audited(findings=(Finding("ledger-missing", text),)) if expected else Audited(notes=(text,))
     owners = Owners(symbols)
     shares = _shares(many, calls, owners)
     own = sum(share.share for share in shares if share.owner == OWN) if owners.known else None
     library = sum(share.share for share in shares if share.owner not in (OWN, ""))
     kernels = [line for line in many.activities if line.kind == "kernel"]
     findings = [*_whose(shares, library, bool(kernels)), *_counts(one, many, calls)]
-    return Account(
+    return Audited(
         kernels_per_call=sum(line.count for line in kernels) / calls,
         time_ns=many.busy_ns / calls,
         streams=len({line.stream for line in many.activities}),
@@ -235,15 +236,15 @@ def _time(time_ns: float) -> str:
     return duration(time_ns * 1e-9)
 
 
-def metrics(account: Account) -> tuple[Metric, ...]:
-    """What a row shows of the account; nothing where there was no ledger."""
-    if not account.shares:
+def metrics(audited: Audited) -> tuple[Metric, ...]:
+    """What a row shows of an audit; nothing where there was no ledger."""
+    if not audited.shares:
         return ()
     found = [
-        Metric("ledger_time", account.time_ns, Unit.NANOSECONDS, "time in the ledger", "GPU work per call, by CUPTI"),
-        Metric("kernels_per_call", account.kernels_per_call, Unit.COUNT, "kernels per call", "launches, by CUPTI"),
+        Metric("ledger_time", audited.time_ns, Unit.NANOSECONDS, "time in the ledger", "GPU work per call, by CUPTI"),
+        Metric("kernels_per_call", audited.kernels_per_call, Unit.COUNT, "kernels per call", "launches, by CUPTI"),
     ]
-    if account.own_share is not None:
+    if audited.own_share is not None:
         text = "share of the GPU's work in kernels that the compile rung built"
-        found.append(Metric("own_share", account.own_share, Unit.FRACTION, "own share", text))
+        found.append(Metric("own_share", audited.own_share, Unit.FRACTION, "own share", text))
     return tuple(found)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kernelci.model import Metric, Unit
 from kernelci.units import duration
-from kernelci.workbench.axes import One, launches, shift_ns, split, together
+from kernelci.workbench.axes import OneCall, launches, shift_ns, split, together
 from kernelci.workbench.happening import HOST, Happening
 from kernelci.workbench.libraries import readable
 from kernelci.workbench.protocol import Followed
@@ -30,7 +30,7 @@ class Gap(Struct, frozen=True):
     before: str
 
 
-class Account(Struct, frozen=True):
+class CallTimes(Struct, frozen=True):
     """Of the median call, in ns: `call` from the entry's beginning to the end of the last work that it started, `entry`
     until the entry returned, `busy` while the GPU worked, `api` while the host was inside of CUDA's functions.
 
@@ -55,18 +55,18 @@ class Account(Struct, frozen=True):
         return max(0.0, 1 - self.busy_ns / self.call_ns) if self.call_ns else 0.0
 
 
-def account(followed: Followed) -> Account:
-    """The figures. What was not recorded is a note."""
+def call_times(followed: Followed) -> CallTimes:
+    """The median call's figures. What was not recorded is a note."""
     if followed.missing:
-        return Account(notes=(f"no timeline of the host: {followed.missing}",))
+        return CallTimes(notes=(f"no timeline of the host: {followed.missing}",))
     told = split(followed.happenings)
     if not told:
-        return Account(notes=("no timeline of the host: no call was recorded",))
+        return CallTimes(notes=("no timeline of the host: no call was recorded",))
     calls = [together(one) for one in told]
     middle = sorted(calls, key=span_ns)[len(calls) // 2]
     delays = [delay for one in calls for delay in _delays(one)]
     apart = max(abs(shift_ns(one)) for one in told)
-    return Account(
+    return CallTimes(
         calls=len(calls),
         call_ns=span_ns(middle),
         entry_ns=middle.entry.end_ns - middle.entry.start_ns,
@@ -90,7 +90,7 @@ def gaps(works: Sequence[Happening]) -> list[Gap]:
     return found
 
 
-def span_ns(one: One) -> int:
+def span_ns(one: OneCall) -> int:
     """From the entry's beginning to the last work's end; without work, until it returned."""
     return max([work.end_ns for work in one.works], default=one.entry.end_ns) - one.entry.start_ns
 
@@ -104,7 +104,7 @@ def covered(spans: Sequence[Happening]) -> int:
     return total
 
 
-def _delays(one: One) -> Iterator[int]:
+def _delays(one: OneCall) -> Iterator[int]:
     """From API calls to the works that they started."""
     begins = launches(one.functions)
     works = (work for work in one.works if work.correlation in begins)
@@ -118,38 +118,38 @@ def shown(one: Happening) -> str:
     return readable(one.name) or one.kind
 
 
-def metrics(found: Account) -> tuple[Metric, ...]:
+def metrics(times: CallTimes) -> tuple[Metric, ...]:
     """What a row shows; nothing where there was no timeline."""
-    if not found.calls:
+    if not times.calls:
         return ()
-    longest = found.gaps[0].length_ns if found.gaps else 0
+    longest = times.gaps[0].length_ns if times.gaps else 0
     text = "from the entry's begin to its last GPU work's end, followed by CUPTI, which slows each launch"
     ns = Unit.NANOSECONDS
     latency = "from the API call to the work's beginning"
     launch = (
-        () if found.launch_ns is None else (Metric("launch_latency", found.launch_ns, ns, "launch latency", latency),)
+        () if times.launch_ns is None else (Metric("launch_latency", times.launch_ns, ns, "launch latency", latency),)
     )
     return (
-        Metric("host_call", found.call_ns, ns, "call from host", text),
-        Metric("host_share", found.idle_share, Unit.FRACTION, "host share", "part of the call with an idle GPU"),
-        Metric("host_launches", found.launches, Unit.COUNT, "launches", "kernels, copies and fills of a call"),
+        Metric("host_call", times.call_ns, ns, "call from host", text),
+        Metric("host_share", times.idle_share, Unit.FRACTION, "host share", "part of the call with an idle GPU"),
+        Metric("host_launches", times.launches, Unit.COUNT, "launches", "kernels, copies and fills of a call"),
         *launch,
         Metric("launch_gap", longest, ns, "longest launch gap", "idle GPU between two works of the call"),
     )
 
 
-def told(found: Account) -> Iterator[str]:
+def told(times: CallTimes) -> Iterator[str]:
     """What is worth a line of a row."""
-    yield from found.notes
-    if not found.calls:
+    yield from times.notes
+    if not times.calls:
         return
-    times = [duration(each * 1e-9) for each in (found.call_ns, found.entry_ns, found.api_ns, found.busy_ns)]
-    yield "from the host a call takes {}: {} of host code, {} of it in CUDA's API; the GPU works for {}".format(*times)
-    if found.apart_ns:
-        apart = duration(found.apart_ns * 1e-9)
+    parts = [duration(each * 1e-9) for each in (times.call_ns, times.entry_ns, times.api_ns, times.busy_ns)]
+    yield "from the host a call takes {}: {} of host code, {} of it in CUDA's API; the GPU works for {}".format(*parts)
+    if times.apart_ns:
+        apart = duration(times.apart_ns * 1e-9)
         yield f"CUPTI has the clocks of host and GPU up to {apart} apart: GPU work is moved after its launch"
-    if found.gaps and found.gaps[0].length_ns >= NOTABLE * found.call_ns:
-        gap = found.gaps[0]
+    if times.gaps and times.gaps[0].length_ns >= NOTABLE * times.call_ns:
+        gap = times.gaps[0]
         yield f"the GPU idles {duration(gap.length_ns * 1e-9)} before {gap.before}"
 
 

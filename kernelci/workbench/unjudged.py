@@ -22,7 +22,7 @@ from kernelci.workbench.spent import Spent
 WINDOWS = 3
 
 
-class Timed(Struct, frozen=True):
+class TimedCall(Struct, frozen=True):
     """The time of one call, and why its result is copied while the clock runs, if it is."""
 
     time: Time
@@ -65,7 +65,7 @@ def timed(
     arena: Arena,
     calibration: Calibration,
     spent: Spent,
-) -> "dict[str, Timed | Verdict]":
+) -> "dict[str, TimedCall | Verdict]":
     """One case by each of them, by name: a scout each, then full windows, all on the same slots."""
     layout = slots.layout(reference, case, arena.serves)
     room = timing.most_calls(reference, case, layout, arena.size, calibration)
@@ -107,10 +107,10 @@ def _windows(name: str, session: Session, bank: Unjudged, calls: int, count: int
     return _Ran(windows, course.copied.get(name, ""))
 
 
-def _time(found: "_Ran | Verdict", calibration: Calibration) -> "Timed | Verdict":
+def _time(found: "_Ran | Verdict", calibration: Calibration) -> "TimedCall | Verdict":
     if isinstance(found, Verdict):
         return found
     try:
-        return Timed(clock.time_of(found.windows, calibration.overhead), found.copied)
+        return TimedCall(clock.time_of(found.windows, calibration.overhead), found.copied)
     except Verdict as verdict:
         return verdict

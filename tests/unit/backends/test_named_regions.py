@@ -46,7 +46,7 @@ def built(job):
     module = loading.load(Path(job["file"]))
     gpu = gpus.for_target(job["target"])
     case = types.SimpleNamespace(**job["case"], dtype=torch.bfloat16)
-    spec = lambda shape: building.TensorSpec(tuple(shape), "bfloat16") if isinstance(shape, list) else shape
+    spec = lambda shape: building.StandInSpec(tuple(shape), "bfloat16") if isinstance(shape, list) else shape
     values = {key: spec(shape) for key, shape in job["arguments"].items()}
     made = building.build(module, job["entry"], case, values, gpu, backend).builds[0]
     return {"sass": cubin.disassemble(made.files["cubin"]), "ptx": made.files["ptx"].decode(),

@@ -19,7 +19,7 @@ from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Course
 from kernelci.workbench.duel import Measured
-from kernelci.workbench.ledger import Account
+from kernelci.workbench.ledger import Audited
 
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
 CALIBRATION = Calibration(4e12, COST, {"bfloat16": 8e14, "float32": 4e14}, 5e12, {"float32": 1e15}, 2**12)
@@ -199,8 +199,8 @@ LEDGER = [
 
 @pytest.mark.parametrize(("ledger", "clock", "reason"), LEDGER)
 def test_which_finding_comes_first(referee: Any, ledger: str, clock: str, reason: str) -> None:
-    account = Account(findings=(Finding(ledger, "by the ledger"),))
-    row = _row(referee, _alone(ns=1e-5 if clock else NS), account=account)
+    audited = Audited(findings=(Finding(ledger, "by the ledger"),))
+    row = _row(referee, _alone(ns=1e-5 if clock else NS), audited=audited)
     assert reason == (row.finding.reason if row.finding else "")
 
 

@@ -16,10 +16,10 @@ from kernelci.reference import Reference
 from kernelci.workbench import audit
 from kernelci.workbench.activity import Activity
 from kernelci.workbench.arena import Arena
-from kernelci.workbench.audit import Auditor, RecordingCost, Timed, difference, faults, recording_cost, told
+from kernelci.workbench.audit import Auditor, RecordingCost, TimedCase, difference, faults, recording_cost, told
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Course
-from kernelci.workbench.ledger import OWN, Account, Share
+from kernelci.workbench.ledger import OWN, Audited, Share
 from kernelci.workbench.protocol import Ledger, Source
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import Bank
@@ -30,9 +30,9 @@ COST = RecordingCost("", CLOCK.ns)
 MakeSession = Callable[..., Session]
 
 
-def _timed(ns: float, mode: str = "graph") -> Timed:
+def _timed(ns: float, mode: str = "graph") -> TimedCase:
     bank: Any = SimpleNamespace()
-    return Timed(Course(bank, {"full": CALLS}, mode), None, (ns, 1.01 * ns))  # type: ignore[arg-type]
+    return TimedCase(Course(bank, {"full": CALLS}, mode), None, (ns, 1.01 * ns))  # type: ignore[arg-type]
 
 
 def _window(each_ns: float) -> Window:
@@ -97,7 +97,7 @@ def test_a_cheap_call_that_is_dear_while_recorded_is_seen_from_the_host_too() ->
 
 def test_nothing_is_compared_where_no_block_counts() -> None:
     bank: Any = SimpleNamespace()
-    assert difference(_window(1e5), _ledger(1e5), Timed(Course(bank, {"full": CALLS}), None, ()), CLOCK, COST) == ""
+    assert difference(_window(1e5), _ledger(1e5), TimedCase(Course(bank, {"full": CALLS}), None, ()), CLOCK, COST) == ""
 
 
 @given(st.floats(1e3, 1e7), st.floats(1.0, 3.0))
@@ -108,17 +108,17 @@ def test_what_is_refused_stays_refused_when_it_gets_worse(ns: float, factor: flo
 
 
 def test_faults_by_outcome() -> None:
-    account = Account(findings=(Finding("ledger-count", "8 calls"), Finding("library-call", "cuBLAS")))
-    assert ["library-call"] == [fault.reason for fault in faults(account, Outcome.FAILED)]
-    assert ["8 calls"] == [fault.message for fault in faults(account, Outcome.INVALID)]
+    audited = Audited(findings=(Finding("ledger-count", "8 calls"), Finding("library-call", "cuBLAS")))
+    assert ["library-call"] == [fault.reason for fault in faults(audited, Outcome.FAILED)]
+    assert ["8 calls"] == [fault.message for fault in faults(audited, Outcome.INVALID)]
     assert [] == list(faults(None, Outcome.FAILED))
 
 
 def test_a_note_tells_whose_kernels_they_are() -> None:
     shares = (Share("tile", OWN, 0.9, 1.0), Share("memset", "memory fills", 0.07, 1.0), Share("odd", "", 0.03, 1.0))
     text = "GPU work by CUPTI: 90 % tile (its own), 7 % memset (memory fills), 3 % odd (unknown); 2 streams"
-    assert [text] == list(told(Account(shares=shares, streams=2)))
-    assert [] == list(told(Account()))
+    assert [text] == list(told(Audited(shares=shares, streams=2)))
+    assert [] == list(told(Audited()))
 
 
 def test_a_machine_without_a_gpu_gives_no_ledger(session: MakeSession) -> None:
@@ -157,21 +157,21 @@ def reference(x):
 """
 
 
-def _audited(written: Callable[[str], Reference], opened: Callable[[Arena], Session]) -> Account:
-    """The account of a kernel that was timed without a fault, by a process that can record nothing here."""
+def _audited(written: Callable[[str], Reference], opened: Callable[[Arena], Session]) -> Audited:
+    """The audit of a kernel that was timed without a fault, by a process that can record nothing here."""
     reference = written(TEXT)
     arena = Arena("cpu", 2**18)
     bank = Bank(reference, reference.cases()[0], arena, 8, "s")
     try:
-        timed = Timed(Course(bank, {"full": 8}, "eager"), None, (1e5,))
-        (account,) = audit.run(Auditor(opened, frozenset(), RecordingCost()), arena, [timed], CLOCK)
+        timed = TimedCase(Course(bank, {"full": 8}, "eager"), None, (1e5,))
+        (audited,) = audit.run(Auditor(opened, frozenset(), RecordingCost()), arena, [timed], CLOCK)
     finally:
         arena.close()
-    return account
+    return audited
 
 
-def _findings(account: Account) -> list[str]:
-    return [finding.reason for finding in account.findings]
+def _findings(audited: Audited) -> list[str]:
+    return [finding.reason for finding in audited.findings]
 
 
 def test_a_whole_audit(written: Callable[[str], Reference], opener: Callable[..., Callable[[Arena], Session]]) -> None:

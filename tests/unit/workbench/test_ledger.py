@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernelci.model import Metric
 from kernelci.workbench.activity import Activity
-from kernelci.workbench.ledger import Account, judge, metrics
+from kernelci.workbench.ledger import Audited, judge, metrics
 from kernelci.workbench.protocol import Ledger
 
 CALLS = 16
@@ -37,15 +37,15 @@ def _times(line: Activity, calls: int) -> Activity:
     )  # fmt: skip
 
 
-def _judged(*lines: Activity, symbols: set[str] | None = None, **more: object) -> Account:
-    """The account of a call of these lines, and of many equal ones."""
+def _judged(*lines: Activity, symbols: set[str] | None = None, **more: object) -> Audited:
+    """The audit of a call of these lines, and of many equal ones."""
     many = _ledger(*(_times(line, CALLS) for line in lines))
     named = {OWN} if symbols is None else symbols
     return judge(_ledger(*lines), many, CALLS, many.busy_ns * 1.01, named, **more)  # type: ignore[arg-type]
 
 
-def _said(account: Account) -> list[tuple[str, str]]:
-    return [(finding.reason, finding.message) for finding in account.findings]
+def _said(audited: Audited) -> list[tuple[str, str]]:
+    return [(finding.reason, finding.message) for finding in audited.findings]
 
 
 def test_an_honest_kernel() -> None:
@@ -171,7 +171,7 @@ def test_a_window_may_be_off_by_what_its_own_cost_is_unsure_by() -> None:
     """Seen on an H200 whose host was busy: 10.1 ms in the ledger, 8.05 ms by the referee's clock less its overhead."""
     one, many = _ledger(_line(OWN)), _ledger(_line(OWN, CALLS))
     found = [judge(one, many, CALLS, 0.8 * many.busy_ns, {OWN}, unsure_ns=unsure) for unsure in (0.0, 2e5)]
-    assert [["ledger-time"], []] == [[finding.reason for finding in account.findings] for account in found]
+    assert [["ledger-time"], []] == [[finding.reason for finding in audited.findings] for audited in found]
 
 
 def test_lost_records() -> None:
@@ -228,7 +228,7 @@ def test_a_missing_ledger_is_a_note() -> None:
     found = judge(Ledger(missing="ModuleNotFoundError: No module named 'cupti'"), Ledger(), CALLS, 1.0, {OWN})
 
     text = "no ledger of the GPU's work: ModuleNotFoundError: No module named 'cupti'"
-    assert Account(notes=(text,)) == found
+    assert Audited(notes=(text,)) == found
     assert () == metrics(found)
 
 

@@ -10,7 +10,7 @@ from kernelci.tracing.validating import faults
 from kernelci.workbench import timeline
 from kernelci.workbench.happening import Happening
 from kernelci.workbench.protocol import Followed
-from kernelci.workbench.timeline import Account, Gap
+from kernelci.workbench.timeline import CallTimes, Gap
 
 KINDS = ["call", "wait", "api", "kernel", "memcpy", "memset"]
 TIME = st.integers(0, 10**13)
@@ -43,9 +43,9 @@ def _call(at: int, scale: int = 1) -> list[Happening]:
 
 
 def test_figures_of_a_call() -> None:
-    found = timeline.account(Followed(tuple(_call(0))))
+    found = timeline.call_times(Followed(tuple(_call(0))))
 
-    expected = Account(1, 60, 30, 35, 7, 12.5, 2, gaps=(Gap(15, "softmax"),))
+    expected = CallTimes(1, 60, 30, 35, 7, 12.5, 2, gaps=(Gap(15, "softmax"),))
     assert expected == found
     assert 1 - 35 / 60 == found.idle_share
 
@@ -53,20 +53,20 @@ def test_figures_of_a_call() -> None:
 def test_of_several_calls_the_median_one() -> None:
     calls = [*_call(0, 5), *_call(1000, 2), *_call(2000, 3)]
     assert (3, 180) == (
-        timeline.account(Followed(tuple(calls))).calls,
-        timeline.account(Followed(tuple(calls))).call_ns,
+        timeline.call_times(Followed(tuple(calls))).calls,
+        timeline.call_times(Followed(tuple(calls))).call_ns,
     )
 
 
 def test_works_that_overlap_leave_no_gap() -> None:
     works = [Happening("call", "c", 0, 5), Happening("kernel", "a", 5, 30), Happening("kernel", "b", 10, 20, lane=1)]
-    found = timeline.account(Followed((*works, Happening("memset", "", 28, 40), Happening("wait", "w", 5, 50))))
+    found = timeline.call_times(Followed((*works, Happening("memset", "", 28, 40), Happening("wait", "w", 5, 50))))
     assert ((), 35, 40) == (found.gaps, found.busy_ns, found.call_ns)
 
 
 def test_functions_of_other_threads_are_not_the_calls() -> None:
     call = [Happening("call", "c", 0, 50), Happening("api", "cuX", 5, 9, lane=1), Happening("wait", "w", 50, 60)]
-    assert 0 == timeline.account(Followed(tuple(call))).api_ns
+    assert 0 == timeline.call_times(Followed(tuple(call))).api_ns
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_functions_of_other_threads_are_not_the_calls() -> None:
     ],
 )
 def test_nothing_is_told(followed: Followed, note: str) -> None:
-    found = timeline.account(followed)
+    found = timeline.call_times(followed)
     assert ((), [note]) == (timeline.metrics(found), list(timeline.told(found)))
 
 
 def test_what_a_row_shows() -> None:
-    found = timeline.account(Followed(tuple(_call(0, 1000)), dropped=4))
+    found = timeline.call_times(Followed(tuple(_call(0, 1000)), dropped=4))
 
     assert {"host_call": 60_000, "host_share": 1 - 35 / 60, "launch_gap": 15_000, "launch_latency": 12_500}.items() <= {
         metric.tag: metric.value for metric in timeline.metrics(found)
@@ -105,7 +105,7 @@ def test_works_on_another_clock_are_the_calls_all_the_same(early: int, moved: in
     host = [each for each in _call(100) if each.kind != "kernel"]
     followed = Followed((*host, *works))
 
-    found = timeline.account(followed)
+    found = timeline.call_times(followed)
     assert (2, 35, abs(moved), None) == (found.launches, found.busy_ns, found.apart_ns, found.launch_ns)
     assert "CUPTI has the clocks of host and GPU up to" in list(timeline.told(found))[1]
     events = timeline.events(followed)
@@ -115,7 +115,7 @@ def test_works_on_another_clock_are_the_calls_all_the_same(early: int, moved: in
 def test_a_work_of_the_next_call_by_its_own_time_is_that_of_its_launch() -> None:
     late = [replace(each, start_ns=each.start_ns + 50, end_ns=each.end_ns + 50) if each.kind == "kernel" else each
             for each in _call(0)]  # fmt: skip
-    found = timeline.account(Followed((*late, *_call(100), *_call(200))))
+    found = timeline.call_times(Followed((*late, *_call(100), *_call(200))))
     assert (3, 2, 60) == (found.calls, found.launches, found.call_ns)
 
 
@@ -149,7 +149,7 @@ def test_nothing_leaves_no_tracks() -> None:
 def test_whatever_a_candidate_says_gives_figures_and_a_file(happenings: list[Happening], dropped: int) -> None:
     followed = Followed(tuple(happenings), dropped)
 
-    found = timeline.account(followed)
+    found = timeline.call_times(followed)
     assert 0 <= found.idle_share <= 1
     assert len(timeline.metrics(found)) == ((4 + (found.launch_ns is not None)) if found.calls else 0)
     assert all(gap.length_ns > 0 for gap in found.gaps)
