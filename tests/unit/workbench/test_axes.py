@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelci.workbench.axes import One, shift_ns, split, together
+from kernelci.workbench.axes import OneCall, shift_ns, split, together
 from kernelci.workbench.happening import Happening
 
 ENTRY, WAIT = Happening("call", "f", 100, 130), Happening("wait", "w", 130, 170)
 LAUNCH = Happening("api", "cuLaunchKernel", 110, 115, correlation=7)
 
 
-def call(*works: Happening) -> One:
+def call(*works: Happening) -> OneCall:
     (found,) = split((ENTRY, LAUNCH, *works, WAIT))
     return found
 
