@@ -222,9 +222,10 @@ class Bank:
         return max(1, min(CHUNK_BYTES // max(1, 4 * bytes_read), CHUNK_ELEMENTS // max(1, elements)))
 
     def _chosen(self, count: int) -> list[int]:
-        """All slots where entries can be picked from each; else as many as may be compared whole, both ends too."""
+        """All slots where entries can be picked from each; else as many as may be compared whole: both ends, and at
+        least one between them, however large outputs are."""
         elements = sum(spec.elements for spec in self.layout.outputs.values())
-        most = max(2, WHOLE_ELEMENTS // max(1, elements))
+        most = max(3, WHOLE_ELEMENTS // max(1, elements))
         if self._cuts or count <= most:
             return list(range(count))
         inner = list(range(1, count - 1))

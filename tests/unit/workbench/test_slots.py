@@ -296,6 +296,15 @@ def test_where_not_all_slots_can_be_compared_both_ends_are(bank: MakeBank, monke
     assert (4, {0, 39}, sorted(chosen)) == (len(chosen), {0, 39} & set(chosen), chosen)
 
 
+def test_a_slot_between_is_compared_however_large_outputs_are(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "WHOLE_ELEMENTS", 1)
+    made = bank(SCALED)
+    made.deal()
+    _answer(made)
+    made.slots_of("y")[1 : COUNT - 1] = 0
+    assert "output y of slot" in _wrong(made)
+
+
 def test_chunks_see_every_slot(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "CHUNK_BYTES", 4 * 4 * 33 * 4 * 2)  # two slots at once
     made = bank(ROWS)
