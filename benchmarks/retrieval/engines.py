@@ -2,7 +2,7 @@
 
     python benchmarks/retrieval/engines.py --root PROJECT
 
-Both are asked for candidates, which are then ranked by the same second look; `first look` is the engine's own order.
+Both are asked for matches, which are then ranked by the same second look; `first look` is the engine's own order.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import tantivy
 
 from kernelci.context import opening, question, ranking, search, shard
 from kernelci.context.places import Record
-from kernelci.context.ranking import Candidate
+from kernelci.context.ranking import Match
 
-Found = Callable[[question.Question, str], list[Candidate]]
+Found = Callable[[question.Question, str], list[Match]]
 
 
 def rows(index: search.Index) -> Iterator[tuple[Record, str, str, shard.Row]]:
@@ -47,11 +47,11 @@ def fts5(every: list[Any], folder: Path) -> Found:
     database.execute("INSERT INTO fts(fts) VALUES('optimize')")
     database.commit()
 
-    def found(asked: question.Question, dsl: str) -> list[Candidate]:
+    def found(asked: question.Question, dsl: str) -> list[Match]:
         match = " OR ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[: search.MAX_PHRASES])
         query = "SELECT rowid, bm25(fts, 0, ?, ?, ?, ?) AS score FROM fts WHERE fts MATCH ? ORDER BY score LIMIT ?"
         taken = [(n, -s) for n, s in database.execute(query, (*search.WEIGHTS, match, 4 * search.CANDIDATES))]
-        return _candidates(every, taken, dsl)
+        return _matches(every, taken, dsl)
 
     return found
 
@@ -72,21 +72,21 @@ def with_tantivy(every: list[Any], folder: Path) -> Found:
     searcher = index.searcher()
     boosts = dict(zip(shard.COLUMNS, search.WEIGHTS, strict=True))
 
-    def found(asked: question.Question, dsl: str) -> list[Candidate]:
+    def found(asked: question.Question, dsl: str) -> list[Match]:
         text = " ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[: search.MAX_PHRASES])
         query = index.parse_query(text, list(shard.COLUMNS), field_boosts=boosts)
         hits = searcher.search(query, 4 * search.CANDIDATES).hits
-        return _candidates(every, [(searcher.doc(address)["number"][0], score) for score, address in hits], dsl)
+        return _matches(every, [(searcher.doc(address)["number"][0], score) for score, address in hits], dsl)
 
     return found
 
 
-def _candidates(every: list[Any], taken: list[tuple[int, float]], dsl: str) -> list[Candidate]:
+def _matches(every: list[Any], taken: list[tuple[int, float]], dsl: str) -> list[Match]:
     found = []
     for number, score in taken:
         record, path, own, (stored, _) = every[number]
         if own in (dsl, ""):
-            found.append(Candidate(record, number, *stored, path, "", own, score))
+            found.append(Match(record, number, *stored, path, "", own, score))
     return found[: search.CANDIDATES]
 
 
@@ -101,16 +101,16 @@ def judged(title: str, build: Callable[[list[Any], Path], Found], every: list[An
     for item in asked:
         words = question.of(item["ask"])
         began = time.process_time()
-        candidates = found(words, item["dsl"])
+        matches = found(words, item["dsl"])
         times.append((time.process_time() - began) * 1e3)
         shards = [held for held in index.shards if held[0].dsl in (item["dsl"], "")]
-        first.append(measure.rank(item["answers"], [(c.path, c.symbol) for c in candidates]))
-        ranked = ranking.ranked(words, candidates, index.rarity(words, shards))
+        first.append(measure.rank(item["answers"], [(c.path, c.symbol) for c in matches]))
+        ranked = ranking.ranked(words, matches, index.rarity(words, shards))
         second.append(measure.rank(item["answers"], [(c.path, c.symbol) for c in ranked]))
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
     print(measure.line(f"{title}, first look", first))
     print(measure.line(f"{title}, second look", second))
-    print(f"{title}: built in {built:.1f} s of CPU, {size:.1f} MiB; candidates, CPU: {measure.spread(times)}")
+    print(f"{title}: built in {built:.1f} s of CPU, {size:.1f} MiB; matches, CPU: {measure.spread(times)}")
     shutil.rmtree(folder)
 
 

@@ -1,4 +1,4 @@
-"""The second look at the candidates: names over text, definitions over uses, public over private, one place per symbol.
+"""The second look at the matches: names over text, definitions over uses, public over private, one place per symbol.
 
 The weights were set on the 120 open questions of benchmarks/retrieval, by hand and with few digits; leaving any one of
 them out, or halving it, moves hit@5 by little, except COVER: that a name is accounted for by the question.
@@ -25,7 +25,7 @@ PRIVATE, TESTS, EXPERIMENTAL = 0.5, 0.6, 0.6
 OWN = 0.7  # own kernels use what they name; its definition comes first
 
 
-class Candidate(Struct):
+class Match(Struct):
     """A chunk that matched, with its full-text score; `rank` is set by the second look."""
 
     record: Record
@@ -44,15 +44,15 @@ class Candidate(Struct):
     rank: float = 0.0
 
 
-def ranked(asked: Question, candidates: list[Candidate], rarity: dict[str, float]) -> list[Candidate]:
+def ranked(asked: Question, matches: list[Match], rarity: dict[str, float]) -> list[Match]:
     """The best first; of each symbol in a file only its best chunk."""
-    best = max((candidate.score for candidate in candidates), default=1.0) or 1.0
+    best = max((match.score for match in matches), default=1.0) or 1.0
     scale = _Scale(asked, rarity)
-    for candidate in candidates:
-        candidate.rank = _rank(candidate, scale, best)
-    candidates.sort(key=lambda candidate: (-candidate.rank, candidate.path, candidate.first))
-    firsts: dict[tuple[str, str, str], Candidate] = {}
-    for found in candidates:
+    for match in matches:
+        match.rank = _rank(match, scale, best)
+    matches.sort(key=lambda match: (-match.rank, match.path, match.first))
+    firsts: dict[tuple[str, str, str], Match] = {}
+    for found in matches:
         firsts.setdefault((found.record.name, found.path, found.symbol), found)
     return list(firsts.values())
 
@@ -79,7 +79,7 @@ class _Scale:
         return min(1.0, found / self.total)
 
 
-def _rank(found: Candidate, scale: _Scale, best: float) -> float:
+def _rank(found: Match, scale: _Scale, best: float) -> float:
     called, summary, said = found.terms.split("|")
     names, first = called.split(), summary.split()
     value = TEXT * found.score / best
@@ -107,7 +107,7 @@ def _place(path: str) -> tuple[frozenset[str], str]:
     return frozenset(found), " ".join(found)
 
 
-def _factor(found: Candidate) -> float:
+def _factor(found: Match) -> float:
     factor = KINDS.get(found.kind, 0.8)
     if found.record.kind in ("git", "web"):
         factor *= FETCHED

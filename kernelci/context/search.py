@@ -1,4 +1,4 @@
-"""Search: candidates by full text from each shard, ranked again by what they are called and what is said of them."""
+"""Search: matches by full text from each shard, ranked again by what they are called and what is said of them."""
 
 import math
 import shlex
@@ -13,7 +13,7 @@ from msgspec import Struct
 from kernelci.context import places, question
 from kernelci.context.places import Manifest, Record
 from kernelci.context.question import Question
-from kernelci.context.ranking import Candidate, ranked
+from kernelci.context.ranking import Match, ranked
 from kernelci.errors import ConfigError
 
 CANDIDATES = 100
@@ -80,14 +80,14 @@ class Index:
             others = [shard for shard in self.shards if shard not in own]
             found += self._ranked(asked, others)
             note = f"few results for {dsl}: other DSLs follow" if others and found else ""
-        shown = tuple(_result(candidate) for candidate in found[skip : skip + limit])
+        shown = tuple(_result(match) for match in found[skip : skip + limit])
         return Answer(query=text, results=shown, more=max(0, len(found) - skip - limit), note=note)
 
-    def _ranked(self, asked: Question, shards: list[Shard]) -> list[Candidate]:
-        candidates: list[Candidate] = []
+    def _ranked(self, asked: Question, shards: list[Shard]) -> list[Match]:
+        matches: list[Match] = []
         for record, database in shards:
-            candidates += _candidates(asked, record, database)
-        return ranked(asked, candidates, self.rarity(asked, shards))
+            matches += _matches(asked, record, database)
+        return ranked(asked, matches, self.rarity(asked, shards))
 
     def rarity(self, asked: Question, shards: list[Shard]) -> dict[str, float]:
         """How much each word of the question says: the rarer in these shards, the more."""
@@ -133,14 +133,14 @@ JOIN chunks ON chunks.id = hit.rowid JOIN files ON files.id = chunks.file
 """
 
 
-def _candidates(asked: Question, record: Record, database: sqlite3.Connection) -> list[Candidate]:
+def _matches(asked: Question, record: Record, database: sqlite3.Connection) -> list[Match]:
     match = " OR ".join(f'"{" ".join(phrase)}"' for phrase in asked.phrases()[:MAX_PHRASES])
     rows = list(database.execute(_QUERY, (*WEIGHTS, match, CANDIDATES)))
     columns: Iterator[list[Any]] = ([record, *row[:11], -row[11]] for row in rows)
-    return [Candidate(*values) for values in columns]
+    return [Match(*values) for values in columns]
 
 
-def _result(found: Candidate) -> Result:
+def _result(found: Match) -> Result:
     place = f"{found.record.name}:{found.path}"
     return Result(
         symbol=found.symbol,
