@@ -24,7 +24,7 @@ class Bound(StrEnum):
     LATENCY = "latency"
 
 
-class Answer(StrEnum):
+class Advice(StrEnum):
     """What to do next."""
 
     STOP = "stop"
@@ -77,7 +77,7 @@ class Place(Struct, frozen=True):
     attained: float
     of_datasheet: float
     """0 where the datasheet is not known."""
-    answer: Answer
+    advice: Advice
     text: str
 
 
@@ -90,11 +90,11 @@ def place(work: Work, ceilings: Ceilings, hints: tuple[str, ...] = (), stop: flo
     attained, of_sheet = limit_ns / work.time_ns, sheet_ns / work.time_ns
     wrong = tuple(_wrong(work, of_sheet, ceilings.l2_bytes))
     close = attained >= stop or (bound is Bound.LATENCY and work.time_ns <= limit_ns + EMPTY_CALLS * ceilings.empty_ns)
-    answer = Answer.WRONG if wrong else Answer.STOP if close else Answer.GO_ON
-    found = Place(work, ceilings, bound, limit_ns, attained, of_sheet, answer, "")
+    advice = Advice.WRONG if wrong else Advice.STOP if close else Advice.GO_ON
+    found = Place(work, ceilings, bound, limit_ns, attained, of_sheet, advice, "")
     said = wrong or (_close(found), *_next(found, stop, hints))
     return Place(
-        work, ceilings, bound, limit_ns, attained, of_sheet, answer, f"{answer}: {'; '.join(filter(None, said))}"
+        work, ceilings, bound, limit_ns, attained, of_sheet, advice, f"{advice}: {'; '.join(filter(None, said))}"
     )
 
 
@@ -126,7 +126,7 @@ def _close(found: Place) -> str:
 
 def _next(found: Place, stop: float, hints: tuple[str, ...]) -> Iterator[str]:
     """What is left to gain, what to try, and which limit comes then."""
-    if found.answer is Answer.STOP:
+    if found.advice is Advice.STOP:
         return
     work = found.work
     moved = work.dram_bytes / work.bytes if work.dram_bytes is not None and work.bytes else 1.0

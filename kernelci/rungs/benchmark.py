@@ -15,7 +15,7 @@ from kernelci.errors import Verdict
 from kernelci.footprint import Footprint
 from kernelci.gate import Gate
 from kernelci.model import Metric, Row, Unit
-from kernelci.model import Verdict as Answer
+from kernelci.model import Verdict as TimeVerdict
 from kernelci.reasons import Outcome
 from kernelci.reference import Cost
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
@@ -77,7 +77,7 @@ def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: b
     try:
         row = _measured(referee, one, calibration, inherited)
         said = OTHER_HOST if _is_compared(one) else IDENTICAL
-        return replace(row, verdict=Answer.SAME, notes=(*row.notes, said)) if inherited else row
+        return replace(row, verdict=TimeVerdict.SAME, notes=(*row.notes, said)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
 
@@ -186,7 +186,7 @@ def _floor(referee: Referee, one: Measured, kind: str) -> float:
     return rule.end_to_end_floor if kind else rule.floor
 
 
-def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str) -> Answer:
+def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str) -> TimeVerdict:
     floor, noise = _floor(referee, one, kind), found.noise()
     return stats.decide(found.effect(), q, floor, noise=noise, cycles=found.cycles(), plain=found.plain())
 
@@ -200,7 +200,7 @@ def _undecided(referee: Referee, inherited: bool = False) -> duel.Undecided:
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
         answers = [_answer(referee, one, found, q, kind) for (one, found), q in zip(known, qs, strict=True)]
-        return [one for (one, _), answer in zip(known, answers, strict=True) if answer is Answer.UNKNOWN]
+        return [one for (one, _), answer in zip(known, answers, strict=True) if answer is TimeVerdict.UNKNOWN]
 
     return undecided
 
@@ -214,7 +214,7 @@ def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:
         if any(found is None for _, found in duels):
             return True
         answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]
-        return bool({Answer.SLOWER, Answer.FASTER} & set(answers))
+        return bool({TimeVerdict.SLOWER, TimeVerdict.FASTER} & set(answers))
 
     return differs
 

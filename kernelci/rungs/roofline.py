@@ -112,7 +112,7 @@ def _of_code(found: Metrics) -> Iterator[str]:
 
 
 def _metrics(placed: Place) -> Iterator[Metric]:
-    bound = f"bound by {placed.bound}; {placed.answer}"
+    bound = f"bound by {placed.bound}; {placed.advice}"
     yield Metric("attained", number(placed.attained), Unit.FRACTION, "attained", bound)
     if placed.of_datasheet:
         yield Metric("of_datasheet", number(placed.of_datasheet), Unit.FRACTION, "of the datasheet's")

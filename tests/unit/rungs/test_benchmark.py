@@ -11,7 +11,7 @@ from kernelci import comparison
 from kernelci.config import Config
 from kernelci.errors import Verdict
 from kernelci.model import Finding, Row, Unit
-from kernelci.model import Verdict as Answer
+from kernelci.model import Verdict as TimeVerdict
 from kernelci.reasons import Outcome
 from kernelci.reference import Case, Reference
 from kernelci.rungs import benchmark
@@ -86,7 +86,7 @@ def test_row_of_head_alone(referee: Any) -> None:
 
 def test_row_of_a_comparison(referee: Any) -> None:
     row = _row(referee, _pairs())
-    assert (Outcome.PASSED, ALONE | COMPARED | END_TO_END, Answer.NONE) == (row.outcome, _tags(row), row.verdict)
+    assert (Outcome.PASSED, ALONE | COMPARED | END_TO_END, TimeVerdict.NONE) == (row.outcome, _tags(row), row.verdict)
 
 
 def test_times_of_both_sides(referee: Any) -> None:
@@ -98,13 +98,13 @@ def test_times_of_both_sides(referee: Any) -> None:
 
 def test_same_machine_code_is_the_same(referee: Any) -> None:
     row = _row(referee, _alone(), inherited=True)
-    assert (Answer.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
+    assert (TimeVerdict.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
 
 
 def test_of_the_same_machine_code_in_another_host_the_call_is_compared(referee: Any) -> None:
     row = _row(referee, _pairs(), inherited=True)
     compared = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end", "blocks"}
-    assert (Answer.SAME, compared, True) == (
+    assert (TimeVerdict.SAME, compared, True) == (
         row.verdict,
         {"delta", "p", "noise", *compared} & _tags(row),
         benchmark.OTHER_HOST in row.notes,
@@ -126,7 +126,7 @@ def test_what_autotuners_chose_is_said(referee: Any, choices: dict[str, str], sa
 
 def test_same_machine_code_that_fails_is_not_the_same(referee: Any) -> None:
     row = _row(referee, _alone(), inherited=True, head_fault=Verdict("raised", "no"))
-    assert (Outcome.FAILED, Answer.NONE) == (row.outcome, row.verdict)
+    assert (Outcome.FAILED, TimeVerdict.NONE) == (row.outcome, row.verdict)
 
 
 FAULTS = [
