@@ -18,7 +18,7 @@ from kernelci.reference import Case
 from kernelci.workbench import instruments, trial
 from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.protocol import Call, TensorPlace
-from kernelci.workbench.sanitizer_report import Report, parse
+from kernelci.workbench.sanitizer_report import ToolReport, parse
 from kernelci.workbench.session import Session
 from kernelci.workbench.single import Single
 
@@ -46,7 +46,7 @@ class Inspection(Struct, frozen=True):
     """One tool's run over several calls. `stopped` is what ended it early, `tail` the end of the tool's own words."""
 
     tool: str
-    report: Report = Report()
+    report: ToolReport = ToolReport()
     cases: tuple[str, ...] = ()
     stopped: Verdict | None = None
     tail: str = ""

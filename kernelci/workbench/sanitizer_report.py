@@ -75,7 +75,7 @@ class Found(Struct, frozen=True):
         return "; ".join([f"{self.kind} at {self.place.text()}{by}{more}", *self.details])
 
 
-class Report(Struct, frozen=True):
+class ToolReport(Struct, frozen=True):
     """All that a run found. `other` are the heads of records that no kernel's instruction belongs to."""
 
     found: tuple[Found, ...] = ()
@@ -89,7 +89,7 @@ class Report(Struct, frozen=True):
         return tuple(one for one in self.found if not one.warning)
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> ToolReport:
     """Every record of the text, whatever is in it."""
     merged: dict[tuple[str, str, int], Found] = {}
     other: dict[str, None] = {}
@@ -109,7 +109,7 @@ def parse(text: str) -> Report:
             merged[key] = _more(merged[key], found)
         elif len(merged) < FOUND:
             merged[key] = found
-    return Report(tuple(merged.values()), tuple(other), total)
+    return ToolReport(tuple(merged.values()), tuple(other), total)
 
 
 def _total(head: str, summary: re.Match[str]) -> int:

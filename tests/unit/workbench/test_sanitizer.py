@@ -18,7 +18,7 @@ from kernelci.workbench.drawn import Drawn
 from kernelci.workbench.oracle import Truth
 from kernelci.workbench.protocol import Call, Source, TensorPlace
 from kernelci.workbench.sanitizer import Inspection, choose, inspect, judge, notes
-from kernelci.workbench.sanitizer_report import FOUND, Place, Report, parse
+from kernelci.workbench.sanitizer_report import FOUND, Place, ToolReport, parse
 from kernelci.workbench.session import Limits, Session
 from kernelci.workbench.single import Single
 
@@ -26,7 +26,7 @@ OUTPUTS = Path(__file__).parent / "sanitizer_output"
 CU = "/private/kernelci-kernel-9/softmax/past_the_end.cu"
 
 
-def _report(name: str) -> Report:
+def _report(name: str) -> ToolReport:
     return parse((OUTPUTS / f"{name}.txt").read_text(encoding="utf-8"))
 
 
@@ -108,7 +108,7 @@ def test_summaries_of_several_processes_add_up() -> None:
 
 
 def test_what_the_kernel_prints_is_no_finding() -> None:
-    assert Report() == parse("Invalid __global__ read of size 4 bytes\n    at f()+0x10 in a.cu:3\n")
+    assert ToolReport() == parse("Invalid __global__ read of size 4 bytes\n    at f()+0x10 in a.cu:3\n")
 
 
 def test_endless_report_is_bounded() -> None:
