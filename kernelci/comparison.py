@@ -33,7 +33,7 @@ SLOWER = "slower"
 _KINDS = ("", "_end_to_end")
 
 
-class Time(Struct, frozen=True):
+class ComparedRow(Struct, frozen=True):
     """One row's comparison; `delta` is None where the verdict was not measured (the same machine code)."""
 
     kernel: str
@@ -49,16 +49,16 @@ class Time(Struct, frozen=True):
     blocks: Metric | None = None
 
 
-class Times(Struct, frozen=True):
+class ComparedRows(Struct, frozen=True):
     """All comparisons of a report by verdict, the largest effect first."""
 
-    slower: tuple[Time, ...] = ()
-    unknown: tuple[Time, ...] = ()
-    faster: tuple[Time, ...] = ()
-    same: tuple[Time, ...] = ()
+    slower: tuple[ComparedRow, ...] = ()
+    unknown: tuple[ComparedRow, ...] = ()
+    faster: tuple[ComparedRow, ...] = ()
+    same: tuple[ComparedRow, ...] = ()
 
 
-class Measured(Struct, frozen=True):
+class TimedRow(Struct, frozen=True):
     """A row's times where nothing is there to compare with. `speedups` are over named baselines."""
 
     kernel: str
@@ -70,23 +70,23 @@ class Measured(Struct, frozen=True):
     notes: str
 
 
-def times(report: Report) -> Times:
+def times(report: Report) -> ComparedRows:
     """Every comparison in a report."""
     found = sorted(_all(report), key=lambda each: -abs(_number(each.delta.value)) if each.delta else 0.0)
     by = {verdict: tuple(each for each in found if each.verdict is verdict) for verdict in Verdict}
-    return Times(by[Verdict.SLOWER], by[Verdict.UNKNOWN], by[Verdict.FASTER], by[Verdict.SAME])
+    return ComparedRows(by[Verdict.SLOWER], by[Verdict.UNKNOWN], by[Verdict.FASTER], by[Verdict.SAME])
 
 
-def tally(found: Times) -> str:
+def tally(found: ComparedRows) -> str:
     """How many of each, in words: `1 SLOWER, 2 FASTER, 40 SAME`; nothing where nothing was compared."""
     groups = (found.slower, found.unknown, found.faster, found.same)
     return ", ".join(f"{len(group):,} {group[0].verdict}" for group in groups if group)
 
 
-def measured(report: Report) -> tuple[Measured, ...]:
+def measured(report: Report) -> tuple[TimedRow, ...]:
     """Every row that has a time and no comparison, in the report's order."""
     return tuple(
-        Measured(
+        TimedRow(
             kernel.name,
             row.case,
             found["time"],
@@ -237,20 +237,20 @@ def _by_tag(row: Row) -> dict[str, Metric]:
     return {metric.tag: metric for metric in row.metrics}
 
 
-def _all(report: Report) -> Iterator[Time]:
+def _all(report: Report) -> Iterator[ComparedRow]:
     for kernel, row, found in _rows(report):
         if row.verdict or "delta" in found:
             yield _time(kernel, row, found, report.environment.target)
 
 
-def _time(kernel: KernelReport, row: Row, found: dict[str, Metric], target: str) -> Time:
+def _time(kernel: KernelReport, row: Row, found: dict[str, Metric], target: str) -> ComparedRow:
     get = found.get
     delta = get("delta")
     verdict = row.verdict or (judged(delta, get("floor")) if delta else Verdict.UNKNOWN)
     roofline = (get("roofline_base"), get("roofline_head"))
     said = (row.finding.message,) if row.finding is not None and row.finding.reason != SLOWER else row.notes[:3]
     why = (*_chosen(row), cause(kernel, row.case, row.target or target, verdict)) if verdict is not Verdict.SAME else ()
-    return Time(
+    return ComparedRow(
         kernel.name, row.case, row.target, verdict, delta, get("time_base"), get("time_head"), roofline,
         "; ".join(filter(None, (*why, *said))), get("q"), get("blocks"),
     )  # fmt: skip

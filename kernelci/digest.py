@@ -1,4 +1,4 @@
-"""What a reader needs of a report, computed once for every reporter: verdict, ladder, stops, skipped rungs, tables.
+"""What a reader needs of a report, computed once for every reporter: headline, ladder, stops, skipped rungs, tables.
 
 Pure; holds raw text, which each reporter makes inert in its own way.
 """
@@ -19,7 +19,7 @@ WORST = "worst_ratio"
 ERROR_TAGS = ("max_abs", "max_rel", "mae", "rmse", "psnr", "cosine", WORST)
 
 
-class Verdict(Struct, frozen=True):
+class Headline(Struct, frozen=True):
     """One sentence, and what to do next."""
 
     outcome: Outcome
@@ -65,7 +65,7 @@ class Table(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
 
 
-def verdict(report: Report) -> Verdict:
+def headline(report: Report) -> Headline:
     """The report in one sentence."""
     counts = Counter(str(kernel.outcome) for kernel in report.kernels)
     counts[UNFINISHED] = sum(_is_unfinished(kernel) for kernel in report.kernels)
@@ -75,15 +75,15 @@ def verdict(report: Report) -> Verdict:
     step = REASONS[found[0].finding.reason].next_step if found else ""
     match report.outcome:
         case Outcome.SKIPPED:
-            return Verdict(Outcome.SKIPPED, _nothing(report, every), REASONS["nothing-to-do"].next_step)
+            return Headline(Outcome.SKIPPED, _nothing(report, every), REASONS["nothing-to-do"].next_step)
         case Outcome.PASSED:
             partly, rest = f"{_idle(report)}{_unfinished(counts)}", _left_open(report)
             passed = counts[Outcome.PASSED]
             who = every if passed == len(report.kernels) else f"{passed:,} of {every}"
             sentence = f"{who} passed every rung that ran{partly}{rest}."
-            return Verdict(Outcome.PASSED, sentence, "")
+            return Headline(Outcome.PASSED, sentence, "")
         case worst:
-            return Verdict(worst, f"{_tally(counts, every)}. {_first(found)}", step)
+            return Headline(worst, f"{_tally(counts, every)}. {_first(found)}", step)
 
 
 def _nothing(report: Report, every: str) -> str:

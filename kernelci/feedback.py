@@ -115,7 +115,7 @@ def encode(found: Feedback) -> str:
 
 def of(report: Report) -> Feedback:
     """The feedback that a report holds."""
-    verdict = digest.verdict(report)
+    headline = digest.headline(report)
     kernels = tuple(_kernel(kernel) for kernel in report.kernels)
     found = times(report)
     slower = tuple(
@@ -126,7 +126,7 @@ def of(report: Report) -> Feedback:
         SCHEMA_VERSION,
         "reported",
         report.outcome,
-        verdict.sentence,
+        headline.sentence,
         kernels,
         slower,
         _actions(report, kernels),

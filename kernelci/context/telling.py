@@ -31,7 +31,7 @@ def paged(text: str, skip: int = 0) -> str:
 def report(found: Report, kernels: tuple[str, ...] = ()) -> str:
     """The whole report, or of some kernels only."""
     shown = [kernel for kernel in found.kernels if not kernels or kernel.name in kernels]
-    lines = [digest.verdict(found).sentence] if not kernels else []
+    lines = [digest.headline(found).sentence] if not kernels else []
     for kernel in shown:
         lines += [_kernel(kernel), *_stops(kernel)]
     return "\n".join([*lines, *_numbers(found, {kernel.name for kernel in shown})])

@@ -100,10 +100,10 @@ def conclude(report: Report, change: Touched, attempt: int = 1, prefix: str = ""
         return Conclusion("neutral", text, "A reviewer: decide whether that is enough, or ask for `/kernelci rerun`.")
     if slower := times(report).slower:
         text = (
-            f"{digest.verdict(report).sentence} {len(slower)} {'case is' if len(slower) == 1 else 'cases are'} SLOWER."
+            f"{digest.headline(report).sentence} {len(slower)} {'case is' if len(slower) == 1 else 'cases are'} SLOWER."
         )
         return Conclusion("success", text, "A reviewer: decide whether what is slower may be so; it blocks nothing.")
-    return Conclusion("success", digest.verdict(report).sentence, "Nobody: a reviewer can merge.")
+    return Conclusion("success", digest.headline(report).sentence, "Nobody: a reviewer can merge.")
 
 
 def meaning(found: Conclusion, change: Touched) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _judge_changed(report: Report, change: Touched) -> Conclusion:
 
 
 def _stopped(report: Report) -> Conclusion:
-    found = digest.verdict(report)
+    found = digest.headline(report)
     return Conclusion("failure", found.sentence, f"The author: {_lower(found.next_step)}")
 
 
@@ -136,7 +136,7 @@ def _lower(text: str) -> str:
 
 def _broken(report: Report, attempt: int) -> Conclusion:
     """The runner's or the reference's fault, unless a kernel had started: then it may be the kernel's doing."""
-    found = digest.verdict(report)
+    found = digest.headline(report)
     if not any(_started(kernel) for kernel in report.kernels):
         who = f"A maintainer: {_lower(found.next_step)} No kernel had started, so the change is not to blame."
         return Conclusion("neutral", found.sentence, who, broken=True)
@@ -169,7 +169,7 @@ def _open(report: Report, change: Touched, prefix: str) -> str:
     if unproven:
         return f"{len(unproven)} changed kernels were not checked for correctness, {unproven[0].name} first."
     if report.kernels and report.outcome is Outcome.SKIPPED:
-        return digest.verdict(report).sentence
+        return digest.headline(report).sentence
     return ""
 
 

@@ -97,7 +97,7 @@ def _page(client: Client, asked: Inputs, run: Run, pull: Pull) -> Iterator[str]:
         return
     files = listed.get(DUMPS)
     shown = link(files.name, f"{run.html_url}/artifacts/{files.id}") if files and not files.expired else "none"
-    yield f"{inert.prose(digest.verdict(report).sentence)} {link('Run', run.html_url)} · files: {shown}\n"
+    yield f"{inert.prose(digest.headline(report).sentence)} {link('Run', run.html_url)} · files: {shown}\n"
     yield from _kernels(report)
 
 

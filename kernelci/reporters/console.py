@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelci import digest, inert, second, units
-from kernelci.comparison import Measured, Time, measured, tally, times
+from kernelci.comparison import ComparedRow, TimedRow, measured, tally, times
 from kernelci.model import Metric, Report, RungResult, Verdict
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reporters import Context
@@ -120,7 +120,7 @@ def _second(report: Report) -> RenderableType:
 
 
 def _verdict(report: Report) -> RenderableType:
-    found = digest.verdict(report)
+    found = digest.headline(report)
     text = Text.assemble(
         (f"{found.outcome.value}", _LOOK[found.outcome][1]), ("  " + inert.line(found.sentence), "bold")
     )
@@ -258,7 +258,7 @@ def _plain_table(left: Iterable[str], right: Iterable[str]) -> Table:
     return table
 
 
-def _changed(time: Time, with_q: bool) -> list[Text]:
+def _changed(time: ComparedRow, with_q: bool) -> list[Text]:
     names = (inert.line(time.kernel), inert.line(time.case), _value(time.base), _value(time.head))
     change = units.change(time.delta) if time.delta else ""
     q = (units.chance(time.q) if time.q else "",) if with_q else ()
@@ -266,7 +266,7 @@ def _changed(time: Time, with_q: bool) -> list[Text]:
     return [word, *map(Text, (*names, change, *q))]
 
 
-def _why(time: Time) -> str:
+def _why(time: ComparedRow) -> str:
     return f"{inert.line(time.kernel)} {inert.line(time.case)}: {inert.line(time.cause, 200)}"
 
 
@@ -290,7 +290,7 @@ def _measured(report: Report) -> RenderableType:
     return Group(*parts)
 
 
-def _measured_row(row: Measured) -> list[Text]:
+def _measured_row(row: TimedRow) -> list[Text]:
     over = (f"{inert.line(each.tag.removeprefix('speedup_'), 20)} {_value(each)}" for each in row.speedups)
     shown = (units.plus_minus(row.time), _value(row.end_to_end), _value(row.attained), ", ".join(over))
     return [Text(each) for each in (inert.line(row.kernel), inert.line(row.case), *shown)]

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kernelci import attached, charts, digest, inert, resources, second, units
 from kernelci.charts import Point, Roof
-from kernelci.comparison import Time, measured, tally, times
+from kernelci.comparison import ComparedRow, measured, tally, times
 from kernelci.errors import ConfigError
 from kernelci.model import KernelReport, Metric, Report, Row, RungResult, Unit
 from kernelci.reasons import REASONS, Outcome
@@ -102,7 +102,7 @@ def coded(text: str) -> Markup:
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(inert.clean(text)))))
 
 
-def bar(time: Time) -> Markup:
+def bar(time: ComparedRow) -> Markup:
     """A comparison's interval as a small chart."""
     delta = time.delta
     if delta is None or delta.low is None or delta.high is None:
@@ -119,7 +119,7 @@ def view(report: Report, context: Context) -> dict[str, Any]:
     tables = [table for table in every if table.rung not in OWN_SECTIONS]
     return {
         "report": report,
-        "verdict": digest.verdict(report),
+        "verdict": digest.headline(report),
         "rungs": digest.rung_names(report),
         "ladder": [(kernel, {rung.rung: rung for rung in kernel.rungs}) for kernel in report.kernels],
         "stops": digest.stops(report),

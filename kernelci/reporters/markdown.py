@@ -16,7 +16,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 
 from kernelci import digest, inert, publication, resources, second, units
-from kernelci.comparison import Measured, Time, Times, measured, tally, times
+from kernelci.comparison import ComparedRow, ComparedRows, TimedRow, measured, tally, times
 from kernelci.errors import ConfigError
 from kernelci.model import BLOCKING, KernelReport, Report, Unit
 from kernelci.publication import Block, Publication, Stopped
@@ -73,15 +73,15 @@ LEVELS["summary"] = (Level(stops=200, kernels=2000, lines=4000), *LEVELS["commen
 class Facts(Struct, frozen=True):
     """What every level chooses from, computed once."""
 
-    verdict: digest.Verdict
+    headline: digest.Headline
     rungs: tuple[str, ...]
     stops: tuple[digest.Stop, ...]
     skipped: tuple[digest.Skipped, ...]
     notes: tuple[digest.Note, ...]
     errors: tuple[digest.Table, ...]
     resources: tuple[digest.Table, ...]
-    times: Times
-    measured: tuple[Measured, ...]
+    times: ComparedRows
+    measured: tuple[TimedRow, ...]
 
     @classmethod
     def of(cls, report: Report) -> "Facts":
@@ -89,7 +89,7 @@ class Facts(Struct, frozen=True):
         tables = digest.tables(report)
         others = (digest.without_times(table) for table in tables if not digest.is_errors(table))
         return cls(
-            digest.verdict(report),
+            digest.headline(report),
             digest.rung_names(report),
             digest.stops(report),
             digest.skipped(report),
@@ -115,7 +115,7 @@ def render(report: Report, context: Context) -> str:
 
 def _bare(report: Report) -> str:
     """What is always short enough."""
-    found = digest.verdict(report)
+    found = digest.headline(report)
     return f"{MARKER}\n## {SYMBOLS[found.outcome]} {inert.prose(found.sentence)}\n\nAll of it is in results.json.\n"
 
 
@@ -243,7 +243,7 @@ def view(report: Report, facts: Facts, level: Level, context: Context) -> dict[s
         "folder": context.folder,
         "publication": context.publication,
         "level": level,
-        "verdict": facts.verdict,
+        "verdict": facts.headline,
         "rungs": facts.rungs[:RUNGS],
         "ladder": [(kernel, {rung.rung: rung.outcome for rung in kernel.rungs}) for kernel in kernels],
         "legend": [outcome for outcome in Outcome if outcome in _outcomes(report)],
@@ -297,9 +297,9 @@ def _short(table: digest.Table, level: Level) -> dict[str, Any]:
     return {"rung": table.rung, "columns": table.columns, "lines": lines, "more": len(table.lines) - len(kept)}
 
 
-def _times(found: Times, level: Level) -> list[dict[str, Any]]:
+def _times(found: ComparedRows, level: Level) -> list[dict[str, Any]]:
     """The sections of times, the gravest first; what did not change is folded, and left out with the tables."""
-    sections: tuple[tuple[str, tuple[Time, ...], bool], ...] = (
+    sections: tuple[tuple[str, tuple[ComparedRow, ...], bool], ...] = (
         ("Regressions", found.slower, False),
         ("Improvements", found.faster, False),
         ("Unknown: more blocks are needed to tell", found.unknown, False),
@@ -308,7 +308,7 @@ def _times(found: Times, level: Level) -> list[dict[str, Any]]:
     return [_section(title, lines, folded, level) for title, lines, folded in sections]
 
 
-def _section(title: str, lines: tuple[Time, ...], folded: bool, level: Level) -> dict[str, Any]:
+def _section(title: str, lines: tuple[ComparedRow, ...], folded: bool, level: Level) -> dict[str, Any]:
     """A section's lines, and which columns have anything in them."""
     kept = lines[: level.lines]
     return {

@@ -20,13 +20,13 @@ from kernelci.reasons import REASONS, Outcome
     ],
 )
 def test_the_verdict_is_one_sentence(name: str, expected: str, reports: ModuleType) -> None:
-    assert expected == digest.verdict(reports.ALL[name]()).sentence
+    assert expected == digest.headline(reports.ALL[name]()).sentence
 
 
 def test_a_green_verdict_counts_what_was_skipped(reports: ModuleType) -> None:
     some = reports.kernel("a/b", reports.checked(), reports.skip("dump", "no-gpu"))
 
-    found = digest.verdict(reports.report((some, reports.all_skipped().kernels[0])))
+    found = digest.headline(reports.report((some, reports.all_skipped().kernels[0])))
 
     assert "1 of 2 kernels passed every rung that ran; 1 skipped entirely; 6 rungs skipped." == found.sentence
 
@@ -35,7 +35,7 @@ def test_a_green_verdict_counts_skipped_cases(reports: ModuleType) -> None:
     rows = (Row(Outcome.PASSED, "a"), Row(Outcome.SKIPPED, "b", finding=Finding("cost", "too large")))
     ran = reports.kernel("a/b", RungResult("run", Outcome.PASSED, rows=rows))
 
-    found = digest.verdict(reports.report((ran,)))
+    found = digest.headline(reports.report((ran,)))
 
     assert "1 kernel passed every rung that ran; 1 case skipped." == found.sentence
 
@@ -43,9 +43,9 @@ def test_a_green_verdict_counts_skipped_cases(reports: ModuleType) -> None:
 def test_a_kernel_that_the_run_did_not_finish_has_not_passed(reports: ModuleType) -> None:
     some, whole = (reports.kernel(name, reports.checked(), *more) for name, more in _interrupted(reports).items())
     sentence = "1 of 2 kernels passed every rung that ran; 1 unfinished; 1 rung skipped."
-    assert sentence == digest.verdict(reports.report((some, whole))).sentence
+    assert sentence == digest.headline(reports.report((some, whole))).sentence
     (bad,) = reports.compile_error().kernels[:1]
-    told = digest.verdict(reports.report((some, whole, bad))).sentence
+    told = digest.headline(reports.report((some, whole, bad))).sentence
     assert told.startswith("Of 3 kernels: 1 FAILED, 1 PASSED, 1 unfinished.")
 
 

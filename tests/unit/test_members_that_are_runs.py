@@ -96,7 +96,7 @@ def test_m40_a_kernel_whose_every_case_is_skipped_passes_no_case(root: Path) -> 
     for name in ("run", "correctness"):
         assert (Outcome.SKIPPED, "interpreter-cost") == (found[name].outcome, _reason(found[name]))
     assert (Outcome.SKIPPED, 3) == (report.kernels[0].outcome, report.exit_code)
-    assert "Nothing was executed (1 kernel); that is never green." == digest.verdict(report).sentence
+    assert "Nothing was executed (1 kernel); that is never green." == digest.headline(report).sentence
 
 
 @pytest.mark.parametrize("case", ["nonsense", "1000-fp32"])
@@ -126,7 +126,7 @@ def test_m40_a_kernel_that_needs_a_gpu_beside_one_that_passed_is_said(reports: M
     passed = reports.kernel("softmax/triton", reports.checked())
     idle = reports.kernel("softmax/cuda", reports.compiled("sm_90a"), _no_gpu("run"))
     report = reports.report((passed, idle))
-    said = digest.verdict(report).sentence
+    said = digest.headline(report).sentence
     assert (0, True) == (
         report.exit_code,
         said.startswith("1 of 2 kernels passed every rung that ran; 1 executed nothing"),
@@ -140,7 +140,7 @@ def test_m40_a_kernel_whose_every_case_is_skipped_one_by_one_is_not_green_beside
     over = reports.kernel("matmul/triton", RungResult("run", Outcome.SKIPPED, finding=finding, rows=rows))
     report = reports.report((passed, over))
     said = "Every case of matmul/triton was skipped; that is never green."
-    assert (Outcome.SKIPPED, 3, said) == (report.outcome, report.exit_code, digest.verdict(report).sentence)
+    assert (Outcome.SKIPPED, 3, said) == (report.outcome, report.exit_code, digest.headline(report).sentence)
     for render in (markdown.render, console.render):
         assert said in render(report, Context())
 
@@ -155,7 +155,7 @@ def _reason(rung: RungResult) -> str:
 
 def test_m40_a_report_in_which_all_is_skipped_is_never_green(reports: ModuleType) -> None:
     report = reports.all_skipped()
-    said = digest.verdict(report).sentence
+    said = digest.headline(report).sentence
     assert (Outcome.SKIPPED, 3, "Nothing was executed (3 kernels); that is never green.") == (
         report.outcome, report.exit_code, said,
     )  # fmt: skip
