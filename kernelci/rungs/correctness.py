@@ -224,10 +224,9 @@ def _relate(referee: Referee, case: Case, draw: str, outputs: Outputs, seen: _Se
     if kind != "alone":
         return
     whole = referee.trial(case, VARIED).outputs
-    axes = output_axes(referee.reference, case, of)
     same = all(
-        torch.equal(bits(values), bits(whole[name].narrow(axes[name], 0, 1).contiguous()))
-        for name, values in outputs.items()
+        torch.equal(bits(outputs[name]), bits(whole[name].narrow(axis, 0, 1).contiguous()))
+        for name, axis in output_axes(referee.reference, case, of).items()
     )
     if not same and referee.reference.batch_invariant:
         raise Verdict("batch-dependent", f"the first of {of} alone has other bits than in the batch")

@@ -87,18 +87,18 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
 
 
 def output_axes(reference: Reference, case: Case, size: str) -> dict[str, int]:
-    """Along which axis each output depends on an independent size: where its shape follows that size."""
-    other = case.with_value(size, int(getattr(case, size)) + 1)
-    shapes = [
+    """Along which axis each output depends on an independent size: the only one that is as long as it, and follows it.
+    Outputs without one (a sum over all rows) are left out."""
+    length = int(getattr(case, size))
+    shapes, longer = (
         {name: spec.shape for name, spec in reference.outputs(one, reference.inputs(one, Sketch())).items()}
-        for one in (case, other)
-    ]
-    return {
-        name: next(
-            (axis for axis, pair in enumerate(zip(shape, shapes[1][name], strict=True)) if pair[0] != pair[1]), 0
-        )
-        for name, shape in shapes[0].items()
+        for one in (case, case.with_value(size, length + 1))
+    )
+    found = {
+        name: [axis for axis, pair in enumerate(zip(shape, longer[name], strict=True)) if pair == (length, length + 1)]
+        for name, shape in shapes.items()
     }
+    return {name: axes[0] for name, axes in found.items() if len(axes) == 1}
 
 
 def permutation(reference: Reference, case: Case, name: str, seed: str, device: str) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 from kernelci.errors import Verdict
 from kernelci.reference import Case, Reference, Sizes
 from kernelci.workbench.session import Session
-from kernelci.workbench.slots import WRONG, Bank, layout
+from kernelci.workbench.slots import WRONG, Bank, cuts, layout
 
 ELEMENTS = 2**31
 ROOM = 6  # times a slot: the slot, staged inputs, poison, and the draw of a narrow type in float32
@@ -20,9 +20,8 @@ ENTRIES, EDGE = (192, 64), 64  # rows and columns that are looked at, and how ma
 def case_at(reference: Reference, elements: int = ELEMENTS) -> Case | None:
     """The smallest case of the domain that has a tensor of more elements; None where the domain or `independent` allows
     none. Raises ReferenceFailed."""
-    if not reference.independent:
-        return None
-    found = [case for one in reference.cases() if one.kind == "check" for case in _grown(reference, one, elements)]
+    checks = [case for case in reference.cases() if case.kind == "check" and cuts(reference, case)]
+    found = [case for one in checks for case in _grown(reference, one, elements)]
     return min(found, key=lambda case: layout(reference, case).bytes(1), default=None)
 
 

@@ -98,6 +98,15 @@ def layout(reference: Reference, case: Case, serves: bool = False) -> Layout:
     return replace(found, need=workspace.need(map(_bytes, found.own.values()), found.read + found.written))
 
 
+def cuts(reference: Reference, case: Case) -> list[Cut]:
+    """The independent sizes that all outputs follow. Of the others no entry can be asked for alone: a sum over all rows
+    is none of some rows. Raises ReferenceFailed."""
+    sizes = ((name, of) for name, of in reference.independent.items() if isinstance(getattr(case, name, None), int))
+    every = set(reference.outputs(case, reference.inputs(case, Sketch())))
+    found = [Cut(name, int(getattr(case, name)), of, output_axes(reference, case, name)) for name, of in sizes]
+    return [cut for cut in found if set(cut.outputs) == every][: len(ENTRIES)]
+
+
 class Bank:
     """The slots of one case. `deal` fills them; `check` looks at what a window left there."""
 
@@ -122,10 +131,7 @@ class Bank:
         self._random = random.Random(f"{seed}/{reference.name}/{case.id}/slots")
         self._inputs: dict[str, Any] = {}
         self.fill_ns = 0.0
-        self._cuts = [
-            Cut(name, int(getattr(case, name)), names, output_axes(reference, case, name))
-            for name, names in list(reference.independent.items())[: len(ENTRIES)]
-        ]
+        self._cuts = cuts(reference, case)
 
     def workspace(self, calls: int) -> Workspace | None:
         """What serves the allocations of so many calls, behind all slots; None where the arena has none."""

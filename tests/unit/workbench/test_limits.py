@@ -45,6 +45,7 @@ def test_the_smallest_case_beyond_the_limit(written: Written) -> None:
     ("old", "new"),
     [
         ('independent = {"rows": ("x",)}', ""),
+        ('{"y": like("x")}', '{"y": like("x"), "total": tensor(case.cols, dtype=case.dtype)}'),
         ('domain = {"rows": sizes(1, 500), "cols": sizes(4, 400, 4)}', ""),
         ("sizes(1, 500)", "sizes(1, 50)"),
     ],

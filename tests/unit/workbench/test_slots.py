@@ -10,6 +10,7 @@ from kernelci.errors import Verdict
 from kernelci.reference import Reference
 from kernelci.workbench import oracle, slots
 from kernelci.workbench.arena import Arena
+from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.slots import Bank, layout
 
 Written = Callable[[str], Reference]
@@ -62,6 +63,20 @@ def outputs(case):
 def reference(size):
     return torch.arange(size, dtype=torch.float32)
 """
+SUMMED = """
+independent = {"rows": ("x",)}
+def cases():
+    yield bench("a few", rows=9, cols=33, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.rows, case.cols, dtype=case.dtype)}
+def outputs(case):
+    return {"y": like("x"), "total": tensor(case.cols, dtype=case.dtype)}
+def reference(x):
+    return 2 * x, x.sum(0)
+"""
+PRODUCT_AND_ROWS = PRODUCT.replace(
+    "case.n, dtype=case.dtype)}\ndef ref", 'case.n, dtype=case.dtype), "r": tensor(case.m, dtype=case.dtype)}\ndef ref'
+).replace("a @ b.T", "a @ b.T, (a @ b.T).sum(-1)")
 KINDS = {
     "no size is independent": SCALED,
     "rows are independent": ROWS,
@@ -72,6 +87,8 @@ KINDS = {
     "integers and booleans": INTEGERS,
     "rows and columns are independent": PRODUCT,
     "rows and columns, turned": TURNED,
+    "one output is a sum over all rows": SUMMED,
+    "one output has no columns": PRODUCT_AND_ROWS,
     "scalars only": NUMBERS,
 }
 
@@ -270,6 +287,20 @@ def test_which_rows_are_checked_is_secret(bank: MakeBank) -> None:
 def test_slots_have_rows_of_their_own(bank: MakeBank) -> None:
     rows = bank(TALL, count=40)._entries(40)[0]
     assert (40, 4) == (len(rows.unique(dim=0)), rows.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(PRODUCT, ["m", "n"]), (PRODUCT_AND_ROWS, ["m"]), (SUMMED, []), (SUMMED.replace("case.cols, d", "18, d"), [])],
+)
+def test_entries_are_those_of_sizes_that_all_outputs_follow(written: Written, text: str, names: list[str]) -> None:
+    reference = written(text)
+    assert names == [cut.name for cut in slots.cuts(reference, reference.cases()[0])]
+
+
+def test_an_output_that_grows_twice_as_fast_is_followed_by_nobody(written: Written) -> None:
+    reference = written(SUMMED.replace("tensor(case.cols,", "tensor(2 * case.rows,"))
+    assert {"y": 0} == output_axes(reference, reference.cases()[0], "rows")
 
 
 def test_room_is_that_of_all_slots_together(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
