@@ -66,6 +66,25 @@ def test_tf32_for_float32_fails() -> None:
     assert not _judged(_tf32(a) @ _tf32(b).T, torch.float32).passed
 
 
+@pytest.mark.parametrize("careless", [_tf32, lambda x: x.half().float(), lambda x: x.bfloat16().float()])
+@pytest.mark.parametrize("terms", [2**18, 2**20, 2**24, 2**31])
+def test_a_long_axis_allows_no_narrow_type(careless: Damage, terms: int) -> None:
+    x = torch.randn(2**14, generator=torch.Generator().manual_seed(3))
+    honest, moved = x * 1.7, x * (1 - 2**-23) * 1.7
+    found = [
+        compare("y", actual, x.double() * 1.7, honest, terms=terms, moved=moved).passed
+        for actual in (honest, moved, careless(x) * 1.7)
+    ]
+    assert [True, True, False] == found
+
+
+def test_a_million_equal_terms_by_256_threads_pass() -> None:
+    x = torch.rand(16, 1, generator=torch.Generator().manual_seed(3)) + 0.5
+    thread = np.cumsum(x.expand(-1, 2**12).numpy(), axis=1, dtype=np.float32)[:, -1]  # one addition after another
+    actual = torch.from_numpy(thread) / 2**12
+    assert compare("mean", actual, x.double()[:, 0], x[:, 0].clone(), terms=2**20).passed
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_accumulation_fails(dtype: torch.dtype) -> None:
     assert not _judged(_in_blocks(*_inputs(dtype), accumulator=dtype), dtype).passed
