@@ -16,8 +16,8 @@ larger error counts (up to what tf32 costs, for answers that jump); the floors a
 float64), for exp2(d · log2 e) is off by |d| ulp and 67 were seen, and 3 ulp for RMSE; both grow by one ulp for 4096
 terms (up to 2^18), as a thread loses half an ulp with every addition of equal terms; and w and r are 16. The honest
 errors that were simulated, 32 lanes that add one by one included, stay below 1, and the least that a careless one gets
-(tf32 and fp16 round at 4096 ulp) is some 50. Below float32's smallest normal number a GPU may flush to zero, so that much is
-always allowed.
+(tf32 and fp16 round at 4096 ulp) is some 50. Below float32's smallest normal number a GPU may flush to zero, so that
+much is always allowed.
 """
 
 import itertools
