@@ -1,4 +1,4 @@
-"""The untrusted side: what runs in a forked process. It imports one kernel file, calls it, and compiles it.
+"""The untrusted side: what runs in a forked process. It imports one kernel file, calls it, or compiles it.
 
 Nothing here is believed by the referee: every answer is a claim, and what counts is what lies in the arena.
 """
@@ -9,10 +9,7 @@ import inspect
 import os
 import socket
 import sys
-import traceback
 from collections.abc import Mapping
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -27,8 +24,6 @@ from kernelci.workbench.protocol import (
     AllDone,
     Audit,
     Build,
-    Built,
-    BuiltKernel,
     Call,
     Calls,
     Channel,
@@ -39,7 +34,6 @@ from kernelci.workbench.protocol import (
     Followed,
     Forget,
     Go,
-    Launch,
     Ledger,
     Load,
     Loaded,
@@ -56,10 +50,9 @@ from kernelci.workbench.protocol import (
     Value,
     Warm,
 )
+from kernelci.workbench.raising import raised
 from kernelci.workbench.recorder import Recorder
 from kernelci.workbench.series import ReadySeries, at_slot, make_ready, settle
-
-_PACKAGE = str(Path(__file__).parent)
 
 
 def main() -> None:
@@ -113,6 +106,8 @@ def serve(sock: socket.socket, arena_fd: int) -> None:
                 kernel = LoadedKernel(message, arena_fd)
                 answer: Message = Loaded(kernel.parameters)
             elif isinstance(message, Build):
+                from kernelci.compiling.answering import build
+
                 answer = build(message)
             elif isinstance(message, Warm):
                 importlib.import_module("kernelci.workbench.expression").warm()
@@ -259,6 +254,8 @@ class LoadedKernel:
     def _prepare(self, case: Mapping[str, Any]) -> None:
         prepare = getattr(self._module, "prepare", None)
         if callable(prepare) and self._prepared != case:
+            from kernelci.compiling.loading import namespace
+
             prepare(namespace(case))
             self._prepared = dict(case)
 
@@ -278,114 +275,3 @@ def _mapped(message: Load, arena_fd: int) -> Any:
         return Mapped(message.device, message.arena_bytes, arena_fd, message.arena)
     except Exception as error:
         raise NotStarted(f"can't map the arena: {type(error).__name__}: {error}") from error
-
-
-def namespace(case: Mapping[str, Any]) -> SimpleNamespace:
-    """The case as a kernel's `prepare` and `compile` see it: sizes and parameters as attributes, a torch dtype."""
-    from kernelci.workbench.arena import dtype_of
-
-    return SimpleNamespace(**{name: dtype_of(value) if name == "dtype" else value for name, value in case.items()})
-
-
-def build(message: Build) -> Message:
-    """Compile the kernel for the target, for each case; distinct builds only."""
-    from kernelci import gpus
-    from kernelci.compiling import building
-    from kernelci.compiling.loading import load
-    from kernelci.compiling.naming import named
-
-    backend = backends.get(message.backend)
-    module: ModuleType = load(written(message.source))
-    gpu = gpus.for_target(message.target)
-    sources = [text.decode(errors="replace") for name, text in message.source.files.items() if name.endswith(".cu")]
-    found: dict[tuple[str, str, bytes], BuiltKernel] = {}
-    notes: list[str] = []
-    for call in message.cases:
-        result = building.build(
-            module, message.entry, namespace(call.case), _specs(call), gpu, backend, message.all_configs
-        )
-        notes += result.notes
-        for made in result.builds:
-            key = (made.symbol, made.config, made.files.get("cubin", made.files.get("ptx", b"")))
-            found.setdefault(
-                key,
-                BuiltKernel(
-                    made.symbol,
-                    named(made.config, made.symbol, sources),
-                    made.files,
-                    _case_id(call),
-                    made.block,
-                    made.grid,
-                    made.dynamic_shared_bytes,
-                ),
-            )
-    cache = _filled(backend) if message.keep_cache else b""
-    sizes = [(namespace(call.case), _specs(call)) for call in message.sizes]
-    told = building.launches(module, message.entry, sizes, gpu, backend)
-    launches = [
-        Launch(_case_id(call)[:300], name[:300], grid)
-        for call, some in zip(message.sizes, told, strict=False)
-        for name, grid in dict.fromkeys(some)
-    ]
-    return Built(tuple(found.values()), tuple(dict.fromkeys(notes)), cache, tuple(launches[:10_000]))
-
-
-def _filled(backend: Any) -> bytes:
-    """The DSL's cache, with what it builds only where it launches."""
-    if hasattr(backend, "fill_cache"):
-        backend.fill_cache()
-    return packed()
-
-
-def _case_id(call: Call) -> str:
-    from kernelci.reference import Case
-
-    return Case("bench", tuple(call.case.items())).id
-
-
-def _specs(call: Call) -> dict[str, Any]:
-    """Stand-in specifications for the arguments and outputs of a call."""
-    from kernelci.compiling.building import StandInSpec
-
-    values: dict[str, Any] = {**call.arguments, **call.outputs}
-    return {
-        name: StandInSpec(value.shape, value.dtype, value.strides) if isinstance(value, TensorPlace) else value
-        for name, value in values.items()
-    }
-
-
-def raised(error: Exception) -> Raised:
-    """An exception as a message: a reason's code, what it says, the kernel file's innermost line, the traceback."""
-    file, line = _where(error)
-    text = f"{type(error).__name__}: {error}"
-    log = "".join(traceback.format_exception(error))[-6000:]
-    return Raised(_reason(error), text[:4000], file, line, log)
-
-
-def _reason(error: Exception) -> str:
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    text = str(error)
-    for reason, names in (
-        ("candidate-start", {"NotStarted"}),
-        ("compile-error", {"CompileFailed", "CompilationError"}),
-        ("shared-memory", {"TooMuchShared", "OutOfResources"}),
-        ("needs-data", {"NeedsData"}),
-        ("out-of-memory", {"OutOfMemoryError", "MemoryError"}),
-    ):
-        if kinds & names:
-            return reason
-    if "DefaultCPUAllocator" in text and "memory" in text:
-        return "out-of-memory"
-    if "CUDA error" in text or "CUDA_ERROR" in text or "AcceleratorError" in kinds or "illegal memory" in text:
-        return "out-of-memory" if "out of memory" in text.lower() else "gpu-fault"
-    return "raised"
-
-
-def _where(error: Exception) -> tuple[str, int]:
-    if getattr(error, "line", 0):
-        return str(getattr(error, "file", "")), int(getattr(error, "line", 0))
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        inside = frame.filename.startswith((_PACKAGE, "<")) or "site-packages" in frame.filename
-        if not inside:
-            return frame.filename, frame.lineno or 0
-    return "", 0

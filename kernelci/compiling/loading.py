@@ -2,13 +2,16 @@
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 from kernelci import problems
 from kernelci.backends import CompileFailed
 from kernelci.card import has_card
 from kernelci.compiling import extensions
+from kernelci.workbench.arena import dtype_of
 
 
 def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
@@ -57,3 +60,8 @@ def _line_in(error: BaseException, path: Path) -> int:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
+
+
+def namespace(case: Mapping[str, Any]) -> SimpleNamespace:
+    """The case as a kernel's `prepare` and `compile` see it: sizes and parameters as attributes, a torch dtype."""
+    return SimpleNamespace(**{name: dtype_of(value) if name == "dtype" else value for name, value in case.items()})
