@@ -89,10 +89,11 @@ def compile_(root: Path, **options: Any) -> int:
 def _climb(root: Path, rungs: tuple[str, ...], quiet: bool = False, **options: Any) -> int:
     from kernelci import results
     from kernelci.climbing import climb
+    from kernelci.progress import Live
     from kernelci.reporters import console
 
     as_json = options.pop("as_json")
-    with contextlib.nullcontext() if as_json else console.Live() as live:
+    with contextlib.nullcontext() if as_json else Live() as live:
         report, out = climb(root, rungs, live, **options)
     if as_json:
         click.echo(results.encode(report), nl=False)

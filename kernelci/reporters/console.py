@@ -1,14 +1,12 @@
-"""The terminal: progress while the ladder is climbed, and the final report. Whatever came from the kernel is inert."""
+"""The terminal: the final report. Whatever came from the kernel is inert."""
 
 import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live as Region
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +26,7 @@ WORDS = 8  # rungs that have room for words in every cell
 WHOLE_NAME = 16  # characters of a kernel's name that are kept whole beside more rungs: a rung's name gives way
 NOTES = 10
 TIMES = 40
+LOG_WIDTH = 110  # of a file or a CI's log, which has no width of its own
 _LOOK = {
     Outcome.PASSED: ("✓ passed", "green"),
     Outcome.FAILED: ("✗ FAILED", "bold red"),
@@ -39,22 +38,11 @@ _LOOK = {
 _QUIET = (Outcome.PASSED, Outcome.SKIPPED)
 
 
-class Named(Protocol):
-    """What progress needs of a kernel."""
-
-    @property
-    def name(self) -> str:
-        """The kernel's name."""
-
-
 def render(report: Report, context: Context) -> str:
     """The final report as text, with colours where the context asks for them."""
     buffer = io.StringIO()
     _print(report, context.folder, _console(buffer, context.width, context.color))
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
-
-
-LOG_WIDTH = 110  # of a file or a CI's log, which has no width of its own
 
 
 def show(report: Report, folder: Path | str = "", stream: IO[str] | None = None) -> None:
@@ -93,7 +81,7 @@ def _print(report: Report, folder: str, console: Console) -> None:
     console.print(_lost(report))
     if report.kernels:
         console.print()
-        console.print(_ladder([(kernel.name, kernel.rungs) for kernel in report.kernels]))
+        console.print(ladder([(kernel.name, kernel.rungs) for kernel in report.kernels]))
     for stop in stops[:STOPS]:
         console.print()
         console.print(_stop(stop))
@@ -128,7 +116,7 @@ def _verdict(report: Report) -> RenderableType:
     return Group(text, _field("next", found.next_step)) if alone else text
 
 
-def _ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
+def ladder(kernels: Iterable[tuple[str, Iterable[RungResult]]]) -> Table:
     """A line per kernel, a column per rung that somebody asked for; symbol and word, so that it reads without colour.
 
     Where there are many rungs, what passed or was skipped has its symbol alone, and a rung that was skipped for all of
@@ -335,59 +323,3 @@ def _footer(report: Report, folder: str) -> RenderableType:
 def _remark(note: digest.Note) -> str:
     names = listed([inert.line(name) for name in note.kernels], 3)
     return f"{names} at {inert.line(note.rung)}: {inert.line(note.text)}"
-
-
-class Live:
-    """The ladder's progress: `Live()(kernel, result)` after each rung.
-
-    A table that renews itself on a terminal, from the first result until `close` (or the end of a `with`); elsewhere
-    one plain line per result: `softmax/triton  compile  PASSED  7.8 s  9 rows`.
-    """
-
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(markup=False, emoji=False, highlight=False)
-        self._region: Region | None = None
-        self._climbs: dict[str, list[RungResult]] = {}
-
-    def __call__(self, kernel: Named, result: RungResult) -> None:
-        """Show one more result."""
-        if not self._console.is_terminal:
-            self._console.file.write(encodable(plain(kernel.name, result) + "\n", self._console.file))
-            self._console.file.flush()
-            return
-        self._climbs.setdefault(kernel.name, []).append(result)
-        if self._region is None:
-            self._region = Region(console=self._console, transient=True, auto_refresh=False)
-            self._region.start()
-        self._region.update(self._table(), refresh=True)
-
-    def _table(self) -> Table:
-        """The kernels that fit on the screen, the latest of them."""
-        room = max(self._console.height - 3, 1)
-        return _ladder(list(self._climbs.items())[-room:])
-
-    def close(self) -> None:
-        """Take the table off the terminal; the final report shows all of it."""
-        if self._region is not None:
-            self._region.stop()
-            self._region = None
-
-    def __enter__(self) -> Self:
-        """Nothing is shown before the first result."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Leave the terminal clean, also after an error."""
-        self.close()
-
-
-def plain(kernel: str, result: RungResult) -> str:
-    """One result on one line, for logs."""
-    parts = [inert.line(kernel), inert.line(result.rung), result.outcome.value]
-    if result.outcome is not Outcome.SKIPPED:
-        parts.append(units.elapsed(result.duration_s))
-    if result.rows:
-        parts.append(f"{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}")
-    if result.finding is not None:
-        parts.append(REASONS[result.finding.reason].title)
-    return "  ".join(parts)
