@@ -94,10 +94,6 @@ class Arena:
         """Make [begin, end) what it should be."""
         self.raw(begin, end).copy_(self.expected(begin, end))
 
-    def accept(self, begin: int, end: int) -> None:
-        """Take what lies in [begin, end) now for what should lie there."""
-        self.expected(begin, end).copy_(self.raw(begin, end))
-
     def touched(self) -> torch.Tensor:
         """Whether any byte is not as it should be: a boolean where the memory lies."""
         now, kept = self.raw(0, self.size), self.expected(0, self.size)

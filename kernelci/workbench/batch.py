@@ -133,8 +133,7 @@ def _answered(
 def _checked(arena: Arena, subjects: Mapping[str, Subject], plans: Mapping[str, Plan]) -> dict[str, Called | Verdict]:
     """All bytes of the arena but those of the outputs are as they were: one answer from the device. Else who did it."""
     for name, plan in plans.items():
-        for hole in subjects[name].holes(plan):
-            arena.accept(*hole)
+        subjects[name].accept(arena, plan)
     if not bool(arena.touched()):
         return {}
     found: dict[str, Called | Verdict] = {}

@@ -65,10 +65,11 @@ class Subject:
         """Copies of the outputs."""
         return {name: _copied(arena.view(plan.places[name])) for name in self.outputs}
 
-    def holes(self, plan: Plan) -> list[tuple[int, int]]:
-        """The bytes that a call may change, in order."""
-        changeable = self._changeable()
-        return sorted({(before[1], after[0]) for name, (before, after) in plan.guards.items() if name in changeable})
+    def accept(self, arena: Arena, plan: Plan) -> None:
+        """Take what a call may change as it is now for how it should be: elements, not what a layout leaves between."""
+        slot = arena.expected(plan.base, plan.end)
+        for place in {place for name, place in plan.places.items() if name in self._changeable()}:
+            _put(_within(slot, plan, place), arena.view(place))
 
     def _changeable(self) -> set[str]:
         """Names of what a kernel may write to."""
@@ -112,7 +113,7 @@ class Subject:
             place = locate(bits(arena.view(plan.places[name])) != bits(value))
             if place is not None:
                 raise Verdict("input-changed", f"input {name}: {place.text()}")
-        padded = [name for name in self._inputs if name in self._drawn.layouts]
+        padded = self._drawn.layouts
         if padded and not torch.equal(arena.raw(plan.base, plan.end), arena.expected(plan.base, plan.end)):
             raise Verdict(
                 "out-of-bounds", f"bytes between the elements of {', '.join(padded)} (the padding) were overwritten"
@@ -124,7 +125,7 @@ def _put(target: torch.Tensor, values: torch.Tensor) -> None:
     if target.dim() and target.stride(0) == 0 and target.shape[0] > 1:
         target, values = target[:1], values[:1]
     if target.dtype.itemsize == 1:
-        target, values = target.view(torch.uint8), values.contiguous().view(torch.uint8)
+        target, values = target.view(torch.uint8), values.view(torch.uint8)
     target.copy_(values)
 
 

@@ -137,6 +137,26 @@ def test_bytes_between_the_elements_are_guarded(session: MakeSession, softmax: R
     assert ("out-of-bounds", True) == (caught.value.reason, "padding" in caught.value.message)
 
 
+BEYOND_ITS_ROWS = """
+import ctypes
+def f(x, y=None):
+    out = x if y is None else y
+    out += 1 if y is None else x - out
+    ctypes.memset(out.data_ptr() + 4 * out.shape[1], 7, 4)
+"""
+
+
+@pytest.mark.parametrize("output", ["y", "x"])
+def test_bytes_between_the_elements_of_an_output_are_guarded(session: MakeSession, output: str) -> None:
+    x, alias = torch.arange(24.0).view(4, 6), "x" if output == "x" else ""
+    spec = TensorSpec((4, 6), "float32", alias)
+    drawn = Drawn(check(n=1), {"x": x}, {output: spec}, Truth({}, {}), {output: "padded"})
+    with pytest.raises(Verdict) as caught:
+        run_drawn(session(BEYOND_ITS_ROWS), drawn)
+    assert ("out-of-bounds", True) == (caught.value.reason, "padding" in caught.value.message)
+    run_drawn(session(BEYOND_ITS_ROWS.replace("    ctypes", "    # ctypes")), drawn)
+
+
 def _in_place(name: str = "x") -> Drawn:
     x = torch.arange(100.0)
     return Drawn(check(n=1), {"x": x}, {name: TensorSpec((100,), "float32", alias="x")}, Truth({}, {}))
