@@ -373,7 +373,7 @@ def main() -> None:
             "4th, and is what the goal of 95 % is held against; by the 3rd night itself fewer are found.\n"
             "Paired measurements are simulated too: the noise of their blocks (0.4 % and 1 %) is assumed in the\n"
             "first table; in the others it is that of blocks on each of 12 rows that an H200 recorded\n"
-            "(recorded/h200_blocks.json): 15 blocks a row, which vary by 0.02 to 0.12 %.\n"
+            f"(recorded/h200_blocks.json), {min(map(len, noise.pairs))} or more blocks a row.\n"
             "The verdicts are by the statistics that a run uses; what stays open is measured up to four times.\n"
             "Nobody has recorded how nights differ from each other: the third table takes what differs within one\n"
             "session, and no goal is held against it.\n\n"
