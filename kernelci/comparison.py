@@ -23,6 +23,7 @@ from kernelci.model import (
     RungResult,
     Unit,
     Verdict,
+    by_tag,
     number,
     worst,
 )
@@ -123,7 +124,7 @@ def settle(report: Report, gate: Gate) -> Report:
     base = report.change.base if report.change else ""
 
     def settled(kernel: KernelReport, row: Row) -> Row:
-        found = _by_tag(row)
+        found = by_tag(row.metrics)
         asked = {kind: next(q_values) for kind in _compared(row, found)}
         return _settled(kernel.name, row, asked, gate.of(kernel.name, row.case), base) if asked else row
 
@@ -142,7 +143,7 @@ def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
 
 
 def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, base: str) -> Row:
-    found = _by_tag(row)
+    found = by_tag(row.metrics)
     verdicts, messages, doubts = [] if "" in q_values else [Verdict.SAME], [], list[str]()
     for kind, q in q_values.items():
         practical = rule.end_to_end_floor if kind else rule.floor
@@ -230,11 +231,7 @@ def _rows(report: Report) -> Iterator[tuple[KernelReport, Row, dict[str, Metric]
     for kernel in report.kernels:
         for rung in kernel.rungs:
             for row in rung.rows:
-                yield kernel, row, _by_tag(row)
-
-
-def _by_tag(row: Row) -> dict[str, Metric]:
-    return {metric.tag: metric for metric in row.metrics}
+                yield kernel, row, by_tag(row.metrics)
 
 
 def _all(report: Report) -> Iterator[ComparedRow]:

@@ -46,6 +46,12 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The capability as one number: 90 for (9, 0)."""
         return self.capability[0] * 10 + self.capability[1]
 
+    def peak(self, dtype: str) -> float:
+        """FLOP/s of the fastest unit that may compute this dtype of torch: float32 also on tensor cores, in pieces; all
+        fp8 alike. 0 where none is known."""
+        units = ("float32", "tf32") if dtype == "float32" else (dtype, dtype.partition("_")[0])
+        return max(self.peak_flops_per_s.get(unit, 0.0) for unit in units)
+
 
 @functools.cache
 def _shipped() -> dict[str, object]:

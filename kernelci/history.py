@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from kernelci.errors import ReportError
-from kernelci.model import Environment, KernelReport, Metric, Name, Report, Row, RungResult, Text
+from kernelci.model import Environment, KernelReport, Metric, Name, Report, Row, RungResult, Text, by_tag
 from kernelci.reasons import Outcome
 
 NIGHTS, MONTHS, EVENTS = "nights", "months", "events"
@@ -196,7 +196,7 @@ def _of_row(row: Row, common: Measure) -> Measure:
     # A row that only the gate stopped was measured all right.
     if row.outcome is not Outcome.PASSED and reason != "slower":
         return common
-    found = {metric.tag: metric for metric in row.metrics}
+    found = by_tag(row.metrics)
     time = found.get("time")
     return msgspec.structs.replace(
         common,

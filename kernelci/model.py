@@ -5,6 +5,7 @@ in JSON: a `Metric.value` is then one of the words "nan", "inf", "-inf".
 """
 
 import math
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -66,6 +67,11 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     description: Text = ""
     low: Number | None = None
     high: Number | None = None
+
+
+def by_tag(metrics: Iterable[Metric]) -> dict[str, Metric]:
+    """Metrics by what names them."""
+    return {metric.tag: metric for metric in metrics}
 
 
 class Artifact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -18,7 +18,7 @@ from kernelci import attached, charts, digest, inert, resources, second, units
 from kernelci.charts import Point, Roof
 from kernelci.comparison import ComparedRow, measured, tally, times
 from kernelci.errors import ConfigError
-from kernelci.model import KernelReport, Metric, Report, Row, RungResult, Unit
+from kernelci.model import KernelReport, Metric, Report, Row, RungResult, Unit, by_tag
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reporters import Context
 
@@ -160,7 +160,7 @@ def _rows(report: Report, name: str) -> Iterator[tuple[KernelReport, Row]]:
 
 def _placed(report: Report) -> Iterator[Placed]:
     for kernel, row in _rows(report, "roofline"):
-        yield Placed(kernel.name, row, {metric.tag: metric for metric in row.metrics}, "; ".join(row.notes))
+        yield Placed(kernel.name, row, by_tag(row.metrics), "; ".join(row.notes))
 
 
 def _artifacts(report: Report) -> Iterator[tuple[str, list[Any]]]:

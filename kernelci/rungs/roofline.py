@@ -7,7 +7,7 @@ from kernelci import charts, gpus, roofline
 from kernelci.charts import Point, Roof
 from kernelci.errors import Verdict
 from kernelci.gpus import Gpu
-from kernelci.model import Artifact, Metric, Row, RungResult, Unit, number
+from kernelci.model import Artifact, Metric, Row, RungResult, Unit, by_tag, number
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
 from kernelci.roofline import Ceilings, Place, Work
@@ -28,7 +28,7 @@ def place_all(referee: Referee) -> Findings:
     found, points, roofs = Findings(), list[Point](), dict[str, Roof]()
     for row in measured.rows:
         case = referee.reference.case_of(row.case)
-        time = _by_tag(row.metrics).get("time")
+        time = by_tag(row.metrics).get("time")
         if case is None or time is None or row.outcome is not Outcome.PASSED:
             continue
         ceilings = _ceilings(measured, gpu, timing.dtype_of_case(case))
@@ -40,12 +40,8 @@ def place_all(referee: Referee) -> Findings:
     if not found.rows:
         raise Verdict("not-measured", "no bench case has a time that can be trusted")
     found.artifacts += _chart(referee, points, list(roofs.values()))
-    found.metrics += _beside(measured, gpu)
+    found.metrics += _all_ceilings(measured, gpu)
     return found
-
-
-def _by_tag(metrics: tuple[Metric, ...]) -> dict[str, Metric]:
-    return {metric.tag: metric for metric in metrics}
 
 
 def _value(found: Metrics, tag: str) -> float:
@@ -54,9 +50,9 @@ def _value(found: Metrics, tag: str) -> float:
 
 def _ceilings(measured: RungResult, gpu: Gpu | None, dtype: str) -> Ceilings:
     """What was measured in this run; the datasheet's peak where a dtype's was not."""
-    found = _by_tag(measured.metrics)
+    found = by_tag(measured.metrics)
     peak = _value(found, f"matmul:{dtype}")
-    sheet = max((gpu.peak_flops_per_s.get(unit, 0.0) for unit in _units(dtype)), default=0.0) if gpu else 0.0
+    sheet = gpu.peak(dtype) if gpu else 0.0
     return Ceilings(
         _value(found, "copy"),
         peak or sheet,
@@ -68,18 +64,11 @@ def _ceilings(measured: RungResult, gpu: Gpu | None, dtype: str) -> Ceilings:
     )
 
 
-def _units(dtype: str) -> tuple[str, ...]:
-    """The units of gpus.toml that may compute a dtype: float32 also on tensor cores, in pieces; all fp8 alike."""
-    if dtype == "float32":
-        return ("float32", "tf32")
-    return (dtype, dtype.partition("_")[0])
-
-
 def _work(referee: Referee, case: Case, time: Metric, name: str) -> Work:
     cost = timing.cost_of(referee.reference, case)
     profile = referee.climbed.get("profile")
     rows = profile.rows if profile is not None else ()
-    counted = next((_by_tag(row.metrics) for row in rows if row.case == name), {})
+    counted = next((by_tag(row.metrics) for row in rows if row.case == name), {})
     dram = _value(counted, "dram_bytes") if "dram_bytes" in counted else None
     return Work(cost.flops, cost.bytes or 0.0, float(time.value), dram)
 
@@ -94,7 +83,7 @@ def _hints(referee: Referee, case: str) -> Iterator[str]:
         rung_ = referee.climbed.get(name)
         rows = [row for row in rung_.rows if row.target == referee.device.target] if rung_ is not None else []
         for built in [row for row in rows if _alike(row.case, case)][:1]:
-            yield from _of_code(_by_tag(built.metrics))
+            yield from _of_code(by_tag(built.metrics))
 
 
 def _alike(built: str, case: str) -> bool:
@@ -124,7 +113,7 @@ def _metrics(placed: Place) -> Iterator[Metric]:
         yield Metric("dram_share", share, Unit.RATIO, "DRAM bytes", "that Nsight Compute counted, over the formula's")
 
 
-def _beside(measured: RungResult, gpu: Gpu | None) -> Iterator[Metric]:
+def _all_ceilings(measured: RungResult, gpu: Gpu | None) -> Iterator[Metric]:
     """The ceilings: measured in this run, and the datasheet's."""
     for metric in measured.metrics:
         kind, _, dtype = metric.tag.partition(":")
@@ -133,7 +122,7 @@ def _beside(measured: RungResult, gpu: Gpu | None) -> Iterator[Metric]:
         yield metric
         sheet = gpu.memory_bandwidth_bytes_per_s if gpu else 0.0
         if gpu is not None and kind == "matmul":
-            sheet = max(gpu.peak_flops_per_s.get(unit, 0.0) for unit in _units(dtype))
+            sheet = gpu.peak(dtype)
         if sheet:
             yield Metric(f"sheet_{metric.tag}", sheet, metric.unit, f"{metric.name}, datasheet")
 

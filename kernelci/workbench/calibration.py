@@ -84,7 +84,7 @@ def calibrate(device: str, name: str, opened: Opened) -> Calibration:
     copied, peaks = copy_bandwidth(device), {dtype: matmul_peak(device, dtype) for dtype in DTYPES}
     limits = {dtype: MARGIN * peak for dtype, peak in peaks.items()}
     if gpu is not None:
-        limits |= {dtype: max(gpu.peak_flops_per_s.get(unit, 0.0) for unit in _units(dtype)) for dtype in peaks}
+        limits |= {dtype: gpu.peak(dtype) for dtype in peaks}
     return Calibration(
         copied,
         clock_overhead(device, opened),
@@ -93,11 +93,6 @@ def calibrate(device: str, name: str, opened: Opened) -> Calibration:
         limits,
         gpu.l2_bytes if gpu else torch.cuda.get_device_properties(device).L2_cache_size,
     )
-
-
-def _units(dtype: str) -> tuple[str, ...]:
-    """The units of gpus.toml that could compute a dtype: float32 also by tensor cores, in pieces."""
-    return ("float32", "tf32") if dtype == "float32" else (dtype,)
 
 
 def copy_bandwidth(device: str) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kernelci import units
-from kernelci.model import Metric, Unit
+from kernelci.model import Metric, Unit, by_tag
 from kernelci.workbench import ncu_report
 from kernelci.workbench.ncu_report import Launch
 
@@ -104,7 +104,7 @@ LEAST = 0.02  # of the time, or of a share: less explains nothing
 
 def explained(base: Sequence[Metric], head: Sequence[Metric]) -> tuple[str, ...]:
     """What changed from base's call to head's in words, what explains most of the change of time first."""
-    before = {metric.tag: metric for metric in base}
+    before = by_tag(base)
     found: list[tuple[float, str]] = []
     slower = _ratio(before.get("profile_time"), next((each for each in head if each.tag == "profile_time"), None)) >= 1
     for metric in head:

@@ -35,6 +35,13 @@ def test_lower_precision_is_never_slower() -> None:
         assert peaks["float32"] <= peaks["tf32"] <= peaks["float16"] == peaks["bfloat16"]
 
 
+def test_the_peak_of_a_dtype_is_that_of_the_fastest_unit_that_may_compute_it() -> None:
+    h200 = gpus.gpus()["h200"]
+    peaks = h200.peak_flops_per_s
+    expected = [peaks["tf32"], peaks["bfloat16"], peaks["float8"], 0.0]
+    assert expected == [h200.peak(dtype) for dtype in ("float32", "bfloat16", "float8_e4m3fn", "complex64")]
+
+
 def test_a_target_has_one_representative() -> None:
     assert "NVIDIA H100 80GB HBM3" == gpus.for_target("sm_90a").name
 
