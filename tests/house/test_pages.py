@@ -53,6 +53,13 @@ def test_commands_that_are_named_exist(page: Path) -> None:
     assert set() == named - set(cli.commands)
 
 
+def test_the_architecture_names_every_module_of_the_workbench() -> None:
+    named = set(re.findall(r"`(\w+)`", _text(ROOT / "docs" / "architecture.md")))
+    modules = {path.stem for path in (ROOT / "kernelci" / "workbench").glob("*.py")} - {"__init__"}
+
+    assert set() == modules - named
+
+
 def test_readme_names_the_options_of_run() -> None:
     line = next(line for line in _text(ROOT / "README.md").splitlines() if line.startswith("| `kernelci run"))
     options = {
