@@ -26,13 +26,11 @@ from kernelci.workbench.contest import COPIED
 from kernelci.workbench.duel import Measured
 from kernelci.workbench.workspace import takes
 
-SAME_CODE = (
-    "the machine code and its launches are the base's own, byte for byte: the device side is the same by inheritance"
+IDENTICAL = (
+    "the machine code and its launches are the base's own, byte for byte, and so is the source: no comparison"
 )
-IDENTICAL = f"{SAME_CODE}, and so is the call, whose source is the base's too"
-OTHER_HOST = f"{SAME_CODE}; the source around it differs, so the call end to end was compared"
 BY_CHANCE = "the clocks disagreed in the first contest and not in the second: compared by the referee's clock alone"
-END_TO_END = "_end_to_end"
+KINDS = ("", "_end_to_end")  # of what is compared: the call on the device, and end to end
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
 
 
@@ -44,11 +42,11 @@ def benchmark(referee: Referee) -> Findings:
         raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
     began = time.monotonic()
     calibration, took = referee.calibration(), _footprint(referee)
-    inherited = took is not None and took.identical and took.same_launches
-    base = None if inherited and _same_sources(referee) else referee.base
+    inherited = _inherits(referee, took)
+    base = None if inherited else referee.base
     sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
     device, auditor = referee.device.torch_name, referee.auditor()
-    undecided, differs = _undecided(referee, inherited), _differs(referee, inherited)
+    undecided, differs = _undecided(referee), _differs(referee)
     means = duel.Means(
         device, sides, referee.probe, referee.watch, undecided, referee.seed, auditor, _returns(referee), differs
     )
@@ -75,9 +73,8 @@ def _footprint(referee: Referee) -> Footprint | None:
 
 def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
     try:
-        row = _measured(referee, one, calibration, inherited)
-        said = OTHER_HOST if _is_compared(one) else IDENTICAL
-        return replace(row, verdict=TimeVerdict.SAME, notes=(*row.notes, said)) if inherited else row
+        row = _measured(referee, one, calibration)
+        return replace(row, verdict=TimeVerdict.SAME, notes=(*row.notes, IDENTICAL)) if inherited else row
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
 
@@ -100,7 +97,7 @@ def _with_baselines(
     return done, [note] if note else []
 
 
-def _measured(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
+def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
     """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
     if one.head_fault is not None:
         raise one.head_fault
@@ -120,9 +117,9 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration, inherit
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
         metrics += figures.rooflines(calibration.ceiling_ns(cost, dtype), base, time)
-        for kind in _kinds(inherited):
+        for kind in KINDS:
             found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
-            metrics += [*found.metrics(kind, inherited, one.again), *found.metrics_again(one.again, kind)]
+            metrics += [*found.metrics(kind, one.again), *found.metrics_again(one.again, kind)]
             notes += [BY_CHANCE] if found.by_chance(one.again) else []
     if one.base_fault is not None:
         what = "measured once again" if _is_compared(one) else "no comparison"
@@ -172,13 +169,11 @@ def _returns(referee: Referee) -> bool:
     return not all(takes(source_of(side.kernel), side.card.entry, outputs) for side in sides)
 
 
-def _same_sources(referee: Referee) -> bool:
-    return referee.base is not None and same_sources(referee.base.kernel, referee.kernel)
-
-
-def _kinds(inherited: bool) -> tuple[str, ...]:
-    """What is compared: the call on the device, and end to end; of the base's own machine code only the latter."""
-    return (END_TO_END,) if inherited else ("", END_TO_END)
+def _inherits(referee: Referee, took: Footprint | None) -> bool:
+    """Whether nothing is left that could differ from base. Machine code does not say it alone: other source around it
+    may launch what the compile rung does not build, as a call of torch's."""
+    same = took is not None and took.identical and took.same_launches
+    return same and referee.base is not None and same_sources(referee.base.kernel, referee.kernel)
 
 
 def _floor(referee: Referee, one: Measured, kind: str) -> float:
@@ -186,31 +181,30 @@ def _floor(referee: Referee, one: Measured, kind: str) -> float:
     return rule.end_to_end_floor if kind else rule.floor
 
 
-def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str) -> TimeVerdict:
+def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str = "") -> TimeVerdict:
     floor, noise = _floor(referee, one, kind), found.noise()
     return stats.decide(found.effect(), q, floor, noise=noise, cycles=found.cycles(), plain=found.plain())
 
 
-def _undecided(referee: Referee, inherited: bool = False) -> duel.Undecided:
-    """The rows without an answer: neither a fault nor another verdict than UNKNOWN."""
-    kind = _kinds(inherited)[0]
+def _undecided(referee: Referee) -> duel.Undecided:
+    """The rows without an answer on the device: neither a fault nor another verdict than UNKNOWN."""
 
     def undecided(group: list[Measured], overhead: Overhead) -> list[Measured]:
-        duels = [(one, _duel(one, overhead, kind)) for one in group if not one.head_fault and not one.base_fault]
+        duels = [(one, _duel(one, overhead)) for one in group if not one.head_fault and not one.base_fault]
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
-        answers = [_answer(referee, one, found, q, kind) for (one, found), q in zip(known, qs, strict=True)]
+        answers = [_answer(referee, one, found, q) for (one, found), q in zip(known, qs, strict=True)]
         return [one for (one, _), answer in zip(known, answers, strict=True) if answer is TimeVerdict.UNKNOWN]
 
     return undecided
 
 
-def _differs(referee: Referee, inherited: bool = False) -> duel.Differs:
+def _differs(referee: Referee) -> duel.Differs:
     """Whether a row may become SLOWER or FASTER when all q-values are there (no q is smaller than its p), or INVALID
     because its clocks disagree."""
 
     def differs(one: Measured, overhead: Overhead) -> bool:
-        duels = [(kind, _duel(one, overhead, kind)) for kind in _kinds(inherited)]
+        duels = [(kind, _duel(one, overhead, kind)) for kind in KINDS]
         if any(found is None for _, found in duels):
             return True
         answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]

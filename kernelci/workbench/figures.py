@@ -202,9 +202,9 @@ class Duel:
         found = stats.noise_floor(self._aa, self.wall.blocks, self._ratios)
         return found if math.isfinite(found) else 0.0
 
-    def metrics(self, kind: str = "", alone: bool = False, again: Sequence[Block] = ()) -> Iterator[Metric]:
-        """delta, noise, p, cycles and blocks; `kind` is "" or "_end_to_end", which has blocks only where it stands
-        `alone`. Verdict, q and floor come with all rows. `again`: of a second contest. Raises as `effect`."""
+    def metrics(self, kind: str = "", again: Sequence[Block] = ()) -> Iterator[Metric]:
+        """delta, noise and p, and of the call on the device cycles and blocks; `kind` is "" or "_end_to_end". Verdict,
+        q and floor come with all rows. `again`: of a second contest. Raises as `effect`."""
         found, noise = self.effect(again), self.noise()
         what = "end to end, " if kind else ""
         text = f"{what}head over base, less one"
@@ -214,7 +214,7 @@ class Duel:
         yield Metric(f"noise{kind}", noise, Unit.FRACTION, f"{what}noise floor", text)
         text = "two-sided, of no effect; shown by both clocks"
         yield Metric(f"p{kind}", found.p, Unit.FRACTION, f"{what}p", text)
-        if alone or not kind:
+        if not kind:
             yield Metric("blocks", found.blocks, Unit.COUNT, "blocks", "paired, each with fresh processes")
         by_cycles = self.cycles()
         if by_cycles is not None:

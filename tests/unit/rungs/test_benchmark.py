@@ -101,16 +101,6 @@ def test_same_machine_code_is_the_same(referee: Any) -> None:
     assert (TimeVerdict.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
 
 
-def test_of_the_same_machine_code_in_another_host_the_call_is_compared(referee: Any) -> None:
-    row = _row(referee, _pairs(), inherited=True)
-    compared = {"delta_end_to_end", "noise_end_to_end", "p_end_to_end", "blocks"}
-    assert (TimeVerdict.SAME, compared, True) == (
-        row.verdict,
-        {"delta", "p", "noise", *compared} & _tags(row),
-        benchmark.OTHER_HOST in row.notes,
-    )
-
-
 @pytest.mark.parametrize(
     ("choices", "said"),
     [

@@ -1,10 +1,13 @@
 """The benchmark rung, whole, on the CPU."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kernelci import basing, catalog, config, ladder, stats
+from kernelci.footprint import Footprint
 from kernelci.reasons import Outcome
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
@@ -85,6 +88,18 @@ def test_a_whole_run_against_a_base(tmp_path: Path, adding: str) -> None:
     found = _run(tmp_path, adding, KERNEL, KERNEL.replace("x, 1,", "1, x,"))
     wanted = {"time", "delta", "p", "blocks", "time_base"}
     assert [wanted] * 2 == [wanted & {metric.tag for metric in row.metrics} for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("line", "inherits"), [("    # nothing\n", True), ("    y.zero_()\n", False), ("    x = x.clone()\n", False)]
+)
+def test_machine_code_says_nothing_of_what_other_source_launches_besides(
+    tmp_path: Path, adding: str, line: str, inherits: bool
+) -> None:
+    texts = {"base": KERNEL, "head": KERNEL.replace("    torch.add", f"{line}    torch.add")}
+    base, head = (_project(tmp_path / side, adding, text).kernels[0] for side, text in texts.items())
+    referee: Any = SimpleNamespace(kernel=head, base=SimpleNamespace(kernel=base))
+    assert inherits == benchmark._inherits(referee, Footprint("sm_80", (), identical=True, same_launches=True))
 
 
 @pytest.mark.usefixtures("quick")
