@@ -26,7 +26,7 @@ from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.device import Device, versions
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
-from kernelci.workbench.session import Host, Limits, Session
+from kernelci.workbench.session import Forker, Limits, Session
 from kernelci.workbench.truths import Truths
 from kernelci.workbench.waiting import Waiting
 
@@ -112,8 +112,8 @@ def zygote_for(court: Court, backend: str, side: str = "head") -> Zygote:
         return court.zygotes[key]
 
 
-def start(court: Court, side: str, what: Start, arena: Arena | None = None, host: Host | None = None) -> Session:
-    """A session with a fresh candidate, on an arena that others use too or on its own; `host`: what forks it, by
+def start(court: Court, side: str, what: Start, arena: Arena | None = None, forker: Forker | None = None) -> Session:
+    """A session with a fresh candidate, on an arena that others use too or on its own; `forker`: what forks it, by
     default its zygote. Raises Verdict."""
     config, device = court.config, court.device
     zygote = zygote_for(court, what.backend, side)
@@ -124,7 +124,7 @@ def start(court: Court, side: str, what: Start, arena: Arena | None = None, host
     limits = Limits(load_limit_s(config, what.backend), call_s, config.memory_bytes)
     name = device.torch_name
     where = (what.source, what.entry, what.backend, name)
-    return Session(host or zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
+    return Session(forker or zygote, *where, limits, what.caches, arena=arena, audit=what.audit, trace=what.trace)
 
 
 def load_limit_s(config: Config, backend: str) -> float:

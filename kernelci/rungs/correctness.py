@@ -16,7 +16,8 @@ from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
 from kernelci.workbench.judging import judge, judge_all
 from kernelci.workbench.location import locate, neighbours
-from kernelci.workbench.trial import bits, is_refusal
+from kernelci.workbench.poison import bits
+from kernelci.workbench.trial import is_refusal
 
 FAULTS_BEFORE_GIVING_UP = 8
 # In the full tier: calls on the same inputs, for the largest case (on a GPU: an interpreter runs its programs one after

@@ -13,7 +13,8 @@ from kernelci.workbench.activity import printable
 from kernelci.workbench.drawn import VARIED
 from kernelci.workbench.judging import judge
 from kernelci.workbench.location import locate
-from kernelci.workbench.trial import Trial, bits
+from kernelci.workbench.poison import bits
+from kernelci.workbench.trial import Trial
 
 CASES = 3
 # Of a case's outputs: larger ones say no more here, and each is called several times for each disturbance.

@@ -21,7 +21,7 @@ from kernelci.workbench.drawn import Drawn, draw_inputs, make
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.judging import judge
 from kernelci.workbench.narrow import decoded
-from kernelci.workbench.trial import bits
+from kernelci.workbench.poison import bits
 
 SEED = "controls"
 CASES_PER_DTYPE = 6

@@ -81,8 +81,8 @@ class Candidate:
 
     patience_s = 1.0  # how long it may take to end after its channel closed
 
-    def __init__(self, zygote: Owner, token: int, channel: Channel, log: IO[bytes], ended: "Future[Exited]") -> None:
-        self._zygote = zygote
+    def __init__(self, owner: Owner, token: int, channel: Channel, log: IO[bytes], ended: "Future[Exited]") -> None:
+        self._owner = owner
         self._token = token
         self._channel = channel
         self._log = log
@@ -111,14 +111,14 @@ class Candidate:
             with contextlib.suppress(FutureTimeout):
                 exited = self._ended.result(END_TIMEOUT_S if attempt else self.patience_s)
                 return Ended(exited.code, exited.signal)
-            self._zygote.kill(self._token)
+            self._owner.kill(self._token)
         raise RunnerBroken("the zygote no longer answers", hint="see `kernelci doctor`")
 
     def kill(self, stack: bool = False) -> None:
         """Kill the process and everything in its group; waits until it is gone. `stack`: it logs where it is first."""
         self._channel.close()
         if not self._ended.done():
-            self._zygote.kill(self._token, stack)
+            self._owner.kill(self._token, stack)
             with contextlib.suppress(FutureTimeout):
                 self._ended.result(END_TIMEOUT_S)
 

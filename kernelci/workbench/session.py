@@ -57,7 +57,7 @@ class Limits:
         self.memory_bytes = memory_bytes
 
 
-class Host(Protocol):
+class Forker(Protocol):
     """What starts candidates: a zygote, or for tools that must start them a Single."""
 
     def fork(self, arena_fd: int | None = None, memory_bytes: int = 0) -> Candidate:
@@ -72,7 +72,7 @@ class Session:
 
     def __init__(
         self,
-        zygote: Host,
+        forker: Forker,
         source: Source,
         entry: str,
         backend: str,
@@ -92,7 +92,7 @@ class Session:
         self._separate = separate
         self._audit = audit
         self._trace = trace
-        self._zygote = zygote
+        self._forker = forker
         self._load = (source, entry, backend, "cpu" if device == "cpu" else "cuda:0")  # the only one that it sees
         self._device = device
         self._caches = caches
@@ -225,7 +225,7 @@ class Session:
     def _fresh(self) -> Candidate:
         self._health.require_well()
         self._started += 1
-        self._candidate = self._zygote.fork(self.arena.fd, self.limits.memory_bytes)
+        self._candidate = self._forker.fork(self.arena.fd, self.limits.memory_bytes)
         arena = (self.arena.size, self.arena.handle)
         load = Load(*self._load, *arena, self._caches, self._separate, self._audit, self._trace)
         answer = self._ask(self._candidate, load, self.limits.load_s)

@@ -20,8 +20,8 @@ from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.judging import by_gates, by_reference, terms
 from kernelci.workbench.narrow import is_float
+from kernelci.workbench.poison import poisoned
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
-from kernelci.workbench.trial import poisoned
 
 FAMILY = "normal:0"
 WRONG = "wrong-while-timed"

@@ -1,4 +1,4 @@
-"""How one kernel's cases are timed: how many slots, how many blocks, and what the blocks come to."""
+"""How one kernel's cases are timed: how many slots and calls a case gets, and what a scout finds of it first."""
 
 import math
 import secrets

@@ -20,9 +20,7 @@ from kernelci.workbench.batch import Called, Places, call, call_unguarded, follo
 from kernelci.workbench.drawn import NEAR, VARIED, Drawn, split
 from kernelci.workbench.location import locate
 from kernelci.workbench.oracle import Truth
-from kernelci.workbench.poison import bits as bits
-from kernelci.workbench.poison import poisoned as poisoned
-from kernelci.workbench.poison import repoisoned
+from kernelci.workbench.poison import bits, repoisoned
 from kernelci.workbench.protocol import Followed
 from kernelci.workbench.session import Session
 from kernelci.workbench.subject import Poison, Subject

@@ -5,23 +5,23 @@ import threading
 from kernelci.errors import RunnerBroken
 from kernelci.workbench.process import Candidate, Ended
 from kernelci.workbench.protocol import DeadlinePassed, Refused, Warm
-from kernelci.workbench.session import Host
+from kernelci.workbench.session import Forker
 
 WARM_S = 120.0
 
 
 class Waiting:
-    """Stands where a session expects a zygote: its next candidate is there already, and has made its imports."""
+    """A forker whose next candidate is there already, and has made its imports."""
 
-    def __init__(self, zygote: Host) -> None:
-        self._zygote = zygote
+    def __init__(self, forker: Forker) -> None:
+        self._forker = forker
         self._lock = threading.Lock()
         self._candidate: Candidate | None = None
 
     def prepare(self, memory_bytes: int = 0) -> None:
         """Fork it and let it import what torch.compile needs; what goes wrong is met again by whoever needs it."""
         try:
-            candidate = self._zygote.fork(None, memory_bytes)
+            candidate = self._forker.fork(None, memory_bytes)
         except RunnerBroken:
             return
         try:
@@ -42,7 +42,7 @@ class Waiting:
                 return candidate
             if candidate is not None:
                 candidate.close()
-        return self._zygote.fork(arena_fd, memory_bytes)
+        return self._forker.fork(arena_fd, memory_bytes)
 
     def close(self) -> None:
         """End the one that waits."""

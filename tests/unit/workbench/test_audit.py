@@ -125,7 +125,7 @@ def test_a_machine_without_a_gpu_gives_no_ledger(session: MakeSession) -> None:
     def opened(arena: Arena, source: Source, entry: str) -> Session:
         made = session(source.files["probe.py"].decode(), entry)
         return Session(
-            made._zygote, source, entry, "triton", "cpu", made.limits, arena=arena, audit=True
+            made._forker, source, entry, "triton", "cpu", made.limits, arena=arena, audit=True
         )  # the fixture's zygote
 
     assert recording_cost("cpu", opened).missing

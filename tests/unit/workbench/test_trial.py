@@ -8,9 +8,9 @@ import torch
 
 from kernelci.errors import Verdict
 from kernelci.reference import TensorSpec, check
-from kernelci.workbench import trial
+from kernelci.workbench.poison import bits, poisoned, repoisoned
 from kernelci.workbench.session import Session
-from kernelci.workbench.trial import Trial, poisoned, repoisoned, run
+from kernelci.workbench.trial import Trial, run
 
 MakeSession = Callable[..., Session]
 DTYPES = ["float32", "float16", "bfloat16", "float64", "int64", "int32", "int8", "uint8", "bool", "float8_e5m2"]
@@ -163,13 +163,13 @@ def test_arena_grows_with_the_case(session: MakeSession) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_value_is_both_poisons(dtype: str) -> None:
     first = poisoned(TensorSpec((4096,), dtype), "cpu")
-    assert not bool((trial.bits(first) == trial.bits(repoisoned(first))).any())
+    assert not bool((bits(first) == bits(repoisoned(first))).any())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_first_poison_is_nan_of_many_patterns(dtype: str) -> None:
     values = poisoned(TensorSpec((1000,), dtype), "cpu")
-    assert (True, True) == (bool(torch.isnan(values).all()), len(trial.bits(values).unique()) > 10)
+    assert (True, True) == (bool(torch.isnan(values).all()), len(bits(values).unique()) > 10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
