@@ -26,9 +26,9 @@ from kernelci.workbench.contest import COPIED
 from kernelci.workbench.duel import Measured
 from kernelci.workbench.workspace import takes
 
-IDENTICAL = (
-    "the machine code and its launches are the base's own, byte for byte, and so is the source: no comparison"
-)
+SAME_CODE = "the machine code and its launches are the base's own, byte for byte"
+IDENTICAL = f"{SAME_CODE}, and so is the source: no comparison"
+OTHER_HOST = f"{SAME_CODE}; the source around it differs"
 BY_CHANCE = "the clocks disagreed in the first contest and not in the second: compared by the referee's clock alone"
 KINDS = ("", "_end_to_end")  # of what is compared: the call on the device, and end to end
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
@@ -42,8 +42,8 @@ def benchmark(referee: Referee) -> Findings:
         raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
     began = time.monotonic()
     calibration, took = referee.calibration(), _footprint(referee)
-    inherited = _inherits(referee, took)
-    base = None if inherited else referee.base
+    alike = _alike(referee, took)
+    base = None if alike == IDENTICAL else referee.base
     sides = {"head": referee.open} | ({"base": base.open} if base is not None else {})
     device, auditor = referee.device.torch_name, referee.auditor()
     undecided, differs = _undecided(referee), _differs(referee)
@@ -54,7 +54,7 @@ def benchmark(referee: Referee) -> Findings:
     found = duel.run(means, referee.reference, cases, calibration)
     found.spent.add("calibrating", calibrated)
     calibration = replace(calibration, overhead=found.overhead)
-    rows = [_row(referee, one, calibration, inherited) for one in found.cases]
+    rows = [_row(referee, one, calibration, alike) for one in found.cases]
     with found.spent.during("baselines"):
         rows, took_baselines = _with_baselines(referee, found.cases, rows, calibration)
     said = [*took_baselines, *(took.notes() if took is not None else ())]
@@ -71,10 +71,11 @@ def _footprint(referee: Referee) -> Footprint | None:
     return footprint.compare(referee.base.compiled(target), referee.compiled(target))
 
 
-def _row(referee: Referee, one: Measured, calibration: Calibration, inherited: bool) -> Row:
+def _row(referee: Referee, one: Measured, calibration: Calibration, alike: str) -> Row:
     try:
         row = _measured(referee, one, calibration)
-        return replace(row, verdict=TimeVerdict.SAME, notes=(*row.notes, IDENTICAL)) if inherited else row
+        verdict = TimeVerdict.SAME if alike == IDENTICAL else row.verdict
+        return replace(row, verdict=verdict, notes=(*row.notes, alike) if alike else row.notes)
     except Verdict as verdict:
         return failed(referee, verdict, one.case, rung="benchmark")
 
@@ -169,11 +170,12 @@ def _returns(referee: Referee) -> bool:
     return not all(takes(source_of(side.kernel), side.card.entry, outputs) for side in sides)
 
 
-def _inherits(referee: Referee, took: Footprint | None) -> bool:
-    """Whether nothing is left that could differ from base. Machine code does not say it alone: other source around it
-    may launch what the compile rung does not build, as a call of torch's."""
-    same = took is not None and took.identical and took.same_launches
-    return same and referee.base is not None and same_sources(referee.base.kernel, referee.kernel)
+def _alike(referee: Referee, took: Footprint | None) -> str:
+    """What is said of machine code that is base's own; IDENTICAL where nothing is left that could differ. Other source
+    around it may launch what the compile rung does not build, as a call of torch's."""
+    if referee.base is None or took is None or not (took.identical and took.same_launches):
+        return ""
+    return IDENTICAL if same_sources(referee.base.kernel, referee.kernel) else OTHER_HOST
 
 
 def _floor(referee: Referee, one: Measured, kind: str) -> float:

@@ -12,7 +12,7 @@
 # title = "a copy of the base with other names, claimed as an improvement"
 # gpu = true
 # base = "honest_timed_softmax"
-# verdicts = ["SAME"]
+# verdicts = ["SAME", "UNKNOWN"]
 # said = "byte for byte"
 # ///
 """Twice as fast as before, says its author."""

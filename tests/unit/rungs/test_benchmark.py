@@ -66,8 +66,8 @@ def _one(reference: Reference, blocks: Sequence[Block], **more: Any) -> Measured
     return Measured(reference.cases()[1], course, list(blocks), **more)
 
 
-def _row(referee: Any, blocks: Sequence[Block], inherited: bool = False, **more: Any) -> Row:
-    return benchmark._row(referee, _one(referee.reference, blocks, **more), CALIBRATION, inherited)
+def _row(referee: Any, blocks: Sequence[Block], alike: str = "", **more: Any) -> Row:
+    return benchmark._row(referee, _one(referee.reference, blocks, **more), CALIBRATION, alike)
 
 
 def _tags(row: Row) -> set[str]:
@@ -97,8 +97,17 @@ def test_times_of_both_sides(referee: Any) -> None:
 
 
 def test_same_machine_code_is_the_same(referee: Any) -> None:
-    row = _row(referee, _alone(), inherited=True)
+    row = _row(referee, _alone(), alike=benchmark.IDENTICAL)
     assert (TimeVerdict.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
+
+
+def test_same_machine_code_in_another_host_is_compared_and_said(referee: Any) -> None:
+    row = _row(referee, _pairs(), alike=benchmark.OTHER_HOST)
+    assert (TimeVerdict.NONE, COMPARED, True) == (
+        row.verdict,
+        COMPARED & _tags(row),
+        benchmark.OTHER_HOST in row.notes,
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +124,7 @@ def test_what_autotuners_chose_is_said(referee: Any, choices: dict[str, str], sa
 
 
 def test_same_machine_code_that_fails_is_not_the_same(referee: Any) -> None:
-    row = _row(referee, _alone(), inherited=True, head_fault=Verdict("raised", "no"))
+    row = _row(referee, _alone(), alike=benchmark.IDENTICAL, head_fault=Verdict("raised", "no"))
     assert (Outcome.FAILED, TimeVerdict.NONE) == (row.outcome, row.verdict)
 
 
