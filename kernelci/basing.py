@@ -21,8 +21,8 @@ from kernelci.config import Config
 from kernelci.errors import ConfigError
 from kernelci.git import Entry, Repository
 from kernelci.model import Change
+from kernelci.units import listed
 
-CONFIGURATION = ("kernelci.toml", "pyproject.toml")
 LABEL = ".kernelci-base.json"
 NAMES = 8  # of kernels or files in a note
 # Options that say where things lie and how many run at once: no outcome depends on them.
@@ -80,7 +80,7 @@ def opened(root: Path, options: Config, ref: str) -> Iterator[Base]:
             if error.code == "base":
                 raise
             raise ConfigError(f"--base {ref}: {error.message}", hint=error.hint, code="base") from error
-        notes = (f"not committed, and judged as it is: {_listed(changed)}",) if changed else ()
+        notes = (f"not committed, and judged as it is: {listed(changed, NAMES)}",) if changed else ()
         yield Base(ref, found, own, commit, head, notes)
 
 
@@ -132,13 +132,13 @@ def remarks(base: Base, head: Catalog, kernels: Iterable[Kernel]) -> tuple[str, 
     """What the reader of a comparison must know: new kernels, and what judges otherwise than it did in the base."""
     kernels = tuple(kernels)
     new = [kernel.name for kernel in kernels if base.kernel(kernel.name) is None]
-    found = [f"not in {base.name}, and measured alone: {_listed(new)}"] if new else []
+    found = [f"not in {base.name}, and measured alone: {listed(new, NAMES)}"] if new else []
     known = sorted({kernel.reference for kernel in kernels if kernel.name not in new})
     other = [name for name in known if _content(head.references, name) != _content(base.catalog.references, name)]
     ours = "both sides are judged by the working tree's"
-    found += [f"references that {base.name} has not, or has otherwise: {_listed(other)}; {ours}"] if other else []
+    found += [f"references that {base.name} has not, or has otherwise: {listed(other, NAMES)}; {ours}"] if other else []
     options = [name for name in _differing(base.options, config.load(head.root, environ={})) if name not in HARMLESS]
-    found += [f"configuration that is another in {base.name}: {_listed(options)}; {ours}"] if options else []
+    found += [f"configuration that is another in {base.name}: {listed(options, NAMES)}; {ours}"] if options else []
     return (*base.notes, *found)
 
 
@@ -165,7 +165,7 @@ def _selected(known: Catalog, patterns: Iterable[str]) -> tuple[Kernel, ...]:
 
 def _options(repository: Repository, tree: dict[str, Entry], into: Path, ours: Config) -> Config:
     """The base's options; ours where its own can't be read, as those of another version."""
-    names = tuple(f"{repository.prefix}{name}" for name in CONFIGURATION)
+    names = tuple(f"{repository.prefix}{name}" for name in config.FILES)
     repository.write({path: entry for path, entry in tree.items() if path in names}, into)
     try:
         return config.load(into / repository.prefix, environ={})
@@ -214,8 +214,3 @@ def _content(references: dict[str, Path], name: str) -> bytes | None:
 def _differing(one: Config, other: Config) -> list[str]:
     names = [field.name for field in msgspec.structs.fields(Config)]
     return [name for name in names if getattr(one, name) != getattr(other, name)]
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(names[:NAMES]) + more

@@ -13,6 +13,8 @@ from msgspec import Meta, Struct
 
 from kernelci.errors import ConfigError
 
+FILES = ("kernelci.toml", "pyproject.toml")
+"""Where options stand: the first of them that is there counts."""
 Positive = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
@@ -289,7 +291,7 @@ def _meaning(said: str) -> str:
 
 
 def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
-    own, shared = root / "kernelci.toml", root / "pyproject.toml"
+    own, shared = (root / name for name in FILES)
     if own.is_file():
         return own.name, _read(own)
     if shared.is_file():

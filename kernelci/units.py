@@ -4,6 +4,7 @@ The only place that formats; everything else stores SI units (`kernelci.model.Un
 """
 
 import math
+from collections.abc import Sequence
 
 from kernelci.model import Metric, Number, Unit
 
@@ -65,7 +66,7 @@ def value(number: Number, unit: Unit = Unit.NONE) -> str:
         case Unit.SECONDS:
             return duration(number)
         case Unit.NANOSECONDS:
-            return duration(number * 1e-9)
+            return duration_ns(number)
         case Unit.BYTES:
             return _scaled(number, _BINARY)
         case Unit.BYTES_PER_SECOND:
@@ -92,6 +93,17 @@ def duration(seconds: float) -> str:
     if seconds == 0:
         return "0 s"
     return _scaled(seconds, _TIME)
+
+
+def duration_ns(nanoseconds: float) -> str:
+    """The same of nanoseconds."""
+    return duration(nanoseconds * 1e-9)
+
+
+def listed(names: Sequence[str], limit: int) -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def elapsed(seconds: float) -> str:

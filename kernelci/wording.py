@@ -8,6 +8,7 @@ from kernelci.catalog import Kernel
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reference import Case
+from kernelci.units import listed
 
 SHOWN_CASES = 8
 # Where a candidate keeps the kernel's files (kernelci.workbench.private.written).
@@ -50,7 +51,7 @@ def no_case(wanted: str, cases: Iterable[Case], interpreted: bool) -> str:
     """Why there is no case to execute on a device, with the names of those that there are."""
     every = tuple(cases)
     here = [case.id for case in every if case.kind == "check" or not interpreted]
-    names = ", ".join(here[:SHOWN_CASES]) + (f" and {len(here) - SHOWN_CASES} more" if len(here) > SHOWN_CASES else "")
+    names = listed(here, SHOWN_CASES)
     if wanted and all(case.id != wanted for case in every):
         return f"no case is called {wanted!r}; there are {names or 'none for this device'}"
     which = f"{wanted} is a bench case" if wanted else "there are only bench cases"

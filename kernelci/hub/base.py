@@ -10,8 +10,6 @@ from msgspec import Struct
 from kernelci import config
 from kernelci.hub.client import Client
 
-_FILES = ("kernelci.toml", "pyproject.toml")
-
 
 class _Content(Struct, frozen=True):
     content: str = ""
@@ -20,7 +18,7 @@ class _Content(Struct, frozen=True):
 def options(client: Client, commit: str, prefix: str = "") -> config.Config:
     """The options of the project at `prefix` in a commit. Raises ConfigError."""
     with tempfile.TemporaryDirectory(prefix="kernelci-base-") as folder:
-        for name in _FILES:
+        for name in config.FILES:
             found = client.find(f"contents/{prefix}{name}", _Content, ref=commit)
             if found is not None:
                 (Path(folder) / name).write_bytes(_decoded(found.content))

@@ -26,7 +26,6 @@ MAX_JUDGE = 200
 MAX_DIFFERENCE = 8_000
 # By the path from the repository's root; the project's own folders come from the base's configuration.
 _WORKFLOW = (".github/*", "action.yml", "action.yaml")
-_CONFIGURATION = ("pyproject.toml", "kernelci.toml")
 _PACKAGING = (
     "setup.py", "setup.cfg", "conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "requirements*.txt",
     "constraints*.txt", "*.lock", "tox.ini", "pytest.ini", "noxfile.py", "Makefile", "hatch.toml", "MANIFEST.in",
@@ -58,7 +57,7 @@ def role(path: str, options: config.Config, prefix: str = "") -> Role | None:
                 return found
         if _within(own, options.kernels):
             return None
-        if own in _CONFIGURATION:
+        if own in config.FILES:
             return "configuration"
     if any(fnmatch.fnmatchcase(path, pattern) for pattern in _WORKFLOW):
         return "workflow"

@@ -66,7 +66,7 @@ def options_at(repository: Repository, base: str) -> config.Config:
     """The configuration of the base commit."""
     tree = repository.tree(base)
     with tempfile.TemporaryDirectory(prefix="kernelci-options-") as folder:
-        for name in ("kernelci.toml", "pyproject.toml"):
+        for name in config.FILES:
             if (entry := tree.get(f"{repository.prefix}{name}")) and entry.is_regular:
                 (Path(folder) / name).write_bytes(next(repository.contents([entry])))
         return config.load(Path(folder))

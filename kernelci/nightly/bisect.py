@@ -18,7 +18,6 @@ from kernelci.nightly.remeasure import Measured, Paired
 Judge = Callable[[str], Paired]
 """A commit against the good one."""
 MOST = 3  # kernels whose slowing a night looks for the commit of
-CONFIGURATION = ("kernelci.toml", "pyproject.toml")
 
 
 class Found(Struct, frozen=True):
@@ -73,7 +72,7 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
         raise ConfigError(f"{good} does not come before {bad}", hint="name the good commit first")
     options = config.load(root)
     reference = kernel.partition("/")[0]
-    names = (f"{options.kernels}/{reference}", f"{options.references}/{reference}.py", *CONFIGURATION)
+    names = (f"{options.kernels}/{reference}", f"{options.references}/{reference}.py", *config.FILES)
     # The repository's folder is its root, and so are the paths' beginnings.
     return repository.between(first, last, tuple(f"{repository.prefix}{name}" for name in names))
 

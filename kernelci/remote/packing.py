@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO
 
 from kernelci import results
-from kernelci.basing import CONFIGURATION, LABEL
-from kernelci.config import Config
+from kernelci.basing import LABEL
+from kernelci.config import FILES, Config
 from kernelci.errors import ConfigError
 from kernelci.hub.limits import MIB, Caps
 from kernelci.resources import TEMPLATES
@@ -22,7 +22,7 @@ def project_files(root: Path, options: Config) -> list[Path]:
     """What a run of the project needs: references, kernels, rungs, templates, data of other formats, configuration."""
     folders = (options.references, options.kernels, options.rungs, TEMPLATES, *DATA)
     found = [path for folder in folders for path in _below(root / folder)]
-    found += [root / name for name in (*CONFIGURATION, LABEL) if (root / name).is_file()]
+    found += [root / name for name in (*FILES, LABEL) if (root / name).is_file()]
     top = os.path.abspath(root)
     outside = next((path for path in found if not Path(os.path.abspath(path)).is_relative_to(top)), None)
     if outside is not None:

@@ -176,7 +176,7 @@ def _stop(stop: digest.Stop) -> RenderableType:
         parts.append(_field("case", inert.line(digest.place(stop.row))))
     parts.append(_field("message", inert.head(found.message, MESSAGE_LINES)))
     if stop.others:
-        parts.append(_field("also", listed([inert.line(digest.place(row)) for row in stop.others])))
+        parts.append(_field("also", units.listed([inert.line(digest.place(row)) for row in stop.others], NAMES)))
     if found.log:
         parts.append(Padding(Text("the kernel's own output (untrusted), last lines:", style="dim"), (0, 0, 0, 2)))
         parts.append(_quoted(inert.tail(found.log, LOG_LINES)))
@@ -196,16 +196,11 @@ def _quoted(text: str) -> RenderableType:
     return Padding(grid, (0, 0, 0, 2))
 
 
-def listed(names: list[str], limit: int = NAMES) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
-
-
 def _lost(report: Report) -> RenderableType:
     """What the base has and the head has not, first of all."""
     removed = report.change.removed if report.change is not None else ()
-    lines = [Text(f"removed: {listed([inert.line(name) for name in removed])}", style="bold yellow")] if removed else []
+    names = units.listed([inert.line(name) for name in removed], NAMES)
+    lines = [Text(f"removed: {names}", style="bold yellow")] if removed else []
     found = digest.lost(report)
     for kernel, row in found[:NAMES]:
         why = f", {inert.line(row.why)}" if row.why else ""
@@ -302,8 +297,8 @@ def _what(group: digest.Skipped) -> str:
     parts = [inert.line(rung) for rung in group.rungs]
     if group.cases:
         parts.append(f"{group.cases:,} case{'' if group.cases == 1 else 's'}")
-    what = f"{listed(parts)} of {listed([inert.line(name) for name in group.kernels], 3)}"
-    return f"{what}\n{listed([inert.line(message) for message in group.messages], 1)}"
+    what = f"{units.listed(parts, NAMES)} of {units.listed([inert.line(name) for name in group.kernels], 3)}"
+    return f"{what}\n{units.listed([inert.line(message) for message in group.messages], 1)}"
 
 
 def _footer(report: Report, folder: str) -> RenderableType:
@@ -321,5 +316,5 @@ def _footer(report: Report, folder: str) -> RenderableType:
 
 
 def _remark(note: digest.Note) -> str:
-    names = listed([inert.line(name) for name in note.kernels], 3)
+    names = units.listed([inert.line(name) for name in note.kernels], 3)
     return f"{names} at {inert.line(note.rung)}: {inert.line(note.text)}"

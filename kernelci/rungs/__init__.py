@@ -213,6 +213,13 @@ def _load(path: Path) -> None:
         ) from error
 
 
+def elements(referee: Referee, case: Case) -> int:
+    """How many elements a case's outputs have."""
+    from kernelci.workbench.drawn import VARIED  # which imports torch
+
+    return sum(spec.elements for spec in referee.outputs(case, VARIED).values())
+
+
 def failed(
     referee: Referee, verdict: Verdict, case: Case | None = None, draw: str = "", target: str = "", rung: str = ""
 ) -> Row:

@@ -10,7 +10,7 @@ from kernelci.errors import Verdict
 from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Budget, Case, ReferenceFailed
-from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
+from kernelci.rungs import Findings, Referee, elements, failed, rung, with_metrics
 from kernelci.workbench import likeness, limits
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import FEW, VARIED, output_axes, split
@@ -57,7 +57,7 @@ def _telling(referee: Referee, rows: list[Row]) -> list[Row]:
     bad = [row for row in rows if row.outcome is Outcome.FAILED and row.case in cases]
     if not bad:
         return rows
-    first = next((row for row in bad if _elements(referee, cases[row.case]) >= TELLING), bad[0])
+    first = next((row for row in bad if elements(referee, cases[row.case]) >= TELLING), bad[0])
     good = [row for row in rows if row.outcome is Outcome.PASSED and row.case in cases]
     text = likeness.of_cases(*([dict(cases[row.case].values) for row in some] for some in (bad, good)))
     finding = first.finding
@@ -98,7 +98,7 @@ def _at_limit(referee: Referee, case: Case) -> Row:
 
 def _configs(referee: Referee) -> list[Row]:
     """Every configuration of an autotuner alone: the one that it takes here is not the one it takes elsewhere."""
-    cases = [case for case in referee.cases() if referee.why_not(case) is None and _elements(referee, case)]
+    cases = [case for case in referee.cases() if referee.why_not(case) is None and elements(referee, case)]
     spread = cases[:: max(1, len(cases) // CONFIG_CASES)][:CONFIG_CASES]
     return [
         _config(referee, case, number)
@@ -239,7 +239,7 @@ def _distinct(referee: Referee, case: Case, draw: str) -> int:
     """Full tier: the number of distinct results of many calls. Raises Verdict where one of them is wrong."""
     if referee.tier != "full":
         return 0
-    sizes = {one.id: _elements(referee, one) for one in referee.cases() if referee.why_not(one) is None}
+    sizes = {one.id: elements(referee, one) for one in referee.cases() if referee.why_not(one) is None}
     largest = referee.device.is_gpu and sizes.get(case.id, 0) == max(sizes.values(), default=0)
     count = REPEATS_LARGEST if largest else REPEATS
     results = referee.repeats(case, draw, count)
@@ -251,10 +251,6 @@ def _distinct(referee: Referee, case: Case, draw: str) -> int:
     if len(results) > 1 and referee.reference.repeatable:
         raise Verdict("not-repeatable", f"{len(results)} distinct results in {count} calls on the same inputs")
     return len(results)
-
-
-def _elements(referee: Referee, case: Case) -> int:
-    return sum(spec.elements for spec in referee.outputs(case, VARIED).values())
 
 
 def _worse(known: list[Comparison], found: list[Comparison]) -> list[Comparison]:

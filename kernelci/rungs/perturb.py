@@ -8,7 +8,7 @@ from kernelci.errors import Verdict
 from kernelci.model import Row
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.reference import Case, ReferenceFailed
-from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.rungs import Findings, Referee, elements, failed, rung
 from kernelci.workbench.activity import printable
 from kernelci.workbench.drawn import VARIED
 from kernelci.workbench.judging import judge
@@ -38,14 +38,10 @@ def perturb(referee: Referee) -> Findings:
 
 def _cases(referee: Referee, most: int) -> list[Case]:
     """A few of different sizes, the largest that fits first: it has masks, several blocks and loops."""
-    sizes = {case: _elements(referee, case) for case in referee.cases() if referee.why_not(case) is None}
+    sizes = {case: elements(referee, case) for case in referee.cases() if referee.why_not(case) is None}
     fitting = {size: case for case, size in reversed(sizes.items()) if 0 < size <= most}
     distinct = [fitting[size] for size in sorted(fitting, reverse=True)]
     return distinct[:: max(1, -(-len(distinct) // CASES))]
-
-
-def _elements(referee: Referee, case: Case) -> int:
-    return sum(spec.elements for spec in referee.outputs(case, VARIED).values())
 
 
 def _row(referee: Referee, case: Case, kinds: tuple[Disturbance, ...]) -> Row:

@@ -44,12 +44,13 @@ def run(referee: Referee) -> Findings:
 
 def _start_small(referee: Referee, cases: tuple[Case, ...]) -> None:
     """Try small cases together; but never the first of all: in a call alone, work that is put off does not get done."""
-    small = [case for case in cases if referee.why_not(case) is None and _elements(referee, case) <= SMALL_ELEMENTS]
+    small = [case for case in cases if referee.why_not(case) is None and _touched(referee, case) <= SMALL_ELEMENTS]
     with contextlib.suppress(Verdict):  # `trial` says it of the case where it belongs
         referee.start_trials(*((case, referee.draws(case)[0]) for case in small))
 
 
-def _elements(referee: Referee, case: Case) -> int:
+def _touched(referee: Referee, case: Case) -> int:
+    """How many elements its inputs and outputs have."""
     call = call_of(referee.reference, case)
     places = [value for value in (*call.arguments.values(), *call.outputs.values()) if isinstance(value, TensorPlace)]
     return sum(math.prod(place.shape) for place in places)

@@ -42,13 +42,13 @@ def encode(trace: Trace, title: str, host: list[dict[str, Any]] | None = None) -
 def _events(tracks: tuple[Track, ...]) -> Iterator[dict[str, Any]]:
     threads: dict[tuple[int, int, int, int], int] = {}
     for sm in sorted({track.sm for track in tracks}):
-        yield _named("process_name", sm, 0, f"SM {sm}")
+        yield named("process_name", sm, 0, f"SM {sm}")
         yield {"ph": "M", "name": "process_sort_index", "pid": sm, "tid": 0, "args": {"sort_index": sm}}
     for track in tracks:
         key = (track.sm, track.launch, track.block, track.warp)
         if key not in threads:
             threads[key] = len(threads)
-            yield _named("thread_name", track.sm, threads[key], f"block {track.block} warp {track.warp}")
+            yield named("thread_name", track.sm, threads[key], f"block {track.block} warp {track.warp}")
         place = {"pid": track.sm, "tid": threads[key]}
         where = {"block": track.block, "warp": track.warp, "launch": track.launch}
         yield _complete(LIFETIME, "lifetime", track.begin_ns, track.end_ns, place) | {"args": where}
@@ -62,5 +62,6 @@ def _complete(name: str, category: str, begin_ns: float, end_ns: float, place: d
     return {"ph": "X", "name": name, "cat": category, "ts": begin, "dur": round(end - begin, 4), **place}
 
 
-def _named(name: str, pid: int, tid: int, text: str) -> dict[str, Any]:
+def named(name: str, pid: int, tid: int, text: str) -> dict[str, Any]:
+    """What a viewer calls a process or a thread."""
     return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": text}}

@@ -13,7 +13,7 @@ from kernelci import stats
 from kernelci.errors import Verdict
 from kernelci.model import Finding
 from kernelci.reasons import Outcome, outcome_of
-from kernelci.units import duration, significant
+from kernelci.units import duration_ns, listed, significant
 from kernelci.workbench.activity import MAX_RECORDS
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE, PROBE_CALL, PROBE_ENTRY, by_lot
@@ -129,10 +129,9 @@ def faults(audited: Audited | None, outcome: Outcome) -> Iterator[Verdict]:
 def told(audited: Audited) -> Iterator[str]:
     """Whose kernels took the time, for a row's notes."""
     if audited.shares:
-        names = ", ".join(_named(share) for share in audited.shares[:NAMES])
-        more = f" and {len(audited.shares) - NAMES} more" if len(audited.shares) > NAMES else ""
+        names = listed([_named(share) for share in audited.shares], NAMES)
         streams = f"; {audited.streams} streams" if audited.streams > 1 else ""
-        yield f"GPU work by CUPTI: {names}{more}{streams}"
+        yield f"GPU work by CUPTI: {names}{streams}"
 
 
 def _named(share: Share) -> str:
@@ -209,11 +208,8 @@ def difference(window: Window, many: Ledger, one: TimedCase, overhead: Overhead,
     least = (1 - share) * shortest - room - launches * stamp
     most = (1 + share) * longest + room + launches * launch + idle
     if not least <= each <= most:
-        return f"{_time(each)} a call while it is recorded, {_time(longest)} otherwise"
+        return f"{duration_ns(each)} a call while it is recorded, {duration_ns(longest)} otherwise"
     if busy > (1 + AGREEMENT) * longest + room + launches * stamp:
-        return f"{_time(busy)} of work a call while it is recorded, and a call takes {_time(longest)} otherwise"
+        work = duration_ns(busy)
+        return f"{work} of work a call while it is recorded, and a call takes {duration_ns(longest)} otherwise"
     return ""
-
-
-def _time(time_ns: float) -> str:
-    return duration(time_ns * 1e-9)

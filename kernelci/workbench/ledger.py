@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kernelci.model import Finding, Metric, Unit
-from kernelci.units import duration, significant
+from kernelci.units import duration_ns, significant
 from kernelci.workbench.activity import Activity, printable
 from kernelci.workbench.libraries import library_of, readable, stem
 from kernelci.workbench.protocol import Ledger
@@ -205,7 +205,7 @@ def _work(one: Ledger, many: Ledger, calls: int) -> str:
     single, found = _total_ns(one), _total_ns(many)
     if found >= LESS_WORK * calls * max(0.0, single - launches * START_NS):
         return ""
-    return f"one call keeps the GPU busy for {_time(single)}, {calls} calls for {_time(found)}"
+    return f"one call keeps the GPU busy for {duration_ns(single)}, {calls} calls for {duration_ns(found)}"
 
 
 def _lone(many: Ledger) -> str:
@@ -220,7 +220,7 @@ def _lone(many: Ledger) -> str:
 def _times(many: Ledger, window_ns: float, gap_ns: float, idle_ns: float, unsure_ns: float) -> list[Finding]:
     """The GPU can't have worked longer than the referee waited, nor idled more than launches explain."""
     busy, launches = many.busy_ns, sum(line.count for line in many.activities)
-    text = f"the ledger holds {_time(busy)} of work, the referee waited {_time(window_ns)}"
+    text = f"the ledger holds {duration_ns(busy)} of work, the referee waited {duration_ns(window_ns)}"
     if busy > (1 + AGREEMENT) * (window_ns + unsure_ns) + launches * STAMP_NS:
         return [Finding("ledger-time", text)]
     if launches and busy + launches * gap_ns + idle_ns < (1 - AGREEMENT) * (window_ns - unsure_ns):
@@ -230,10 +230,6 @@ def _times(many: Ledger, window_ns: float, gap_ns: float, idle_ns: float, unsure
 
 def _total_ns(ledger: Ledger) -> float:
     return sum(line.total_ns for line in ledger.activities)
-
-
-def _time(time_ns: float) -> str:
-    return duration(time_ns * 1e-9)
 
 
 def metrics(audited: Audited) -> tuple[Metric, ...]:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from kernelci.model import Metric, Unit
-from kernelci.units import duration
+from kernelci.tracing import chrome
+from kernelci.units import duration_ns
 from kernelci.workbench.axes import OneCall, launches, shift_ns, split, together
 from kernelci.workbench.happening import HOST, Happening
 from kernelci.workbench.libraries import readable
@@ -143,14 +144,14 @@ def told(times: CallTimes) -> Iterator[str]:
     yield from times.notes
     if not times.calls:
         return
-    parts = [duration(each * 1e-9) for each in (times.call_ns, times.entry_ns, times.api_ns, times.busy_ns)]
+    parts = [duration_ns(each) for each in (times.call_ns, times.entry_ns, times.api_ns, times.busy_ns)]
     yield "from the host a call takes {}: {} of host code, {} of it in CUDA's API; the GPU works for {}".format(*parts)
     if times.apart_ns:
-        apart = duration(times.apart_ns * 1e-9)
+        apart = duration_ns(times.apart_ns)
         yield f"CUPTI has the clocks of host and GPU up to {apart} apart: GPU work is moved after its launch"
     if times.gaps and times.gaps[0].length_ns >= NOTABLE * times.call_ns:
         gap = times.gaps[0]
-        yield f"the GPU idles {duration(gap.length_ns * 1e-9)} before {gap.before}"
+        yield f"the GPU idles {duration_ns(gap.length_ns)} before {gap.before}"
 
 
 def events(followed: Followed) -> list[dict[str, Any]]:
@@ -163,7 +164,7 @@ def events(followed: Followed) -> list[dict[str, Any]]:
         (HOST_PROCESS, "host (other calls than the traced ones)"),
         (GPU_PROCESS, "GPU as the host sees it"),
     ):
-        found.append(_named("process_name", pid, 0, name))
+        found.append(chrome.named("process_name", pid, 0, name))
         order = {"sort_index": pid - GPU_PROCESS - 1}  # above the multiprocessors
         found.append({"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": order})
     threads: dict[Place, int] = {}
@@ -171,9 +172,8 @@ def events(followed: Followed) -> list[dict[str, Any]]:
         if place not in threads:
             threads[place] = len(threads)
             lane = f"stream {one.lane}" if place.pid == GPU_PROCESS else f"thread {one.lane}"
-            found.append(
-                _named("thread_name", place.pid, threads[place], lane + (f", row {place.row}" if place.row else ""))
-            )
+            lane += f", row {place.row}" if place.row else ""
+            found.append(chrome.named("thread_name", place.pid, threads[place], lane))
     found += [_complete(one, place.pid, threads[place]) for one, place in placed]
     return [*found, *_arrows(placed, threads)]
 
@@ -239,7 +239,3 @@ def _arrows(placed: Placed, threads: dict[Place, int]) -> Iterator[dict[str, Any
             base = {"name": "launch", "cat": "launch", "id": one.correlation}
             yield {"ph": "s", "ts": source.start_ns / 1e3, "pid": start.pid, "tid": threads[start], **base}
             yield {"ph": "f", "ts": one.start_ns / 1e3, "pid": place.pid, "tid": threads[place], "bp": "e", **base}
-
-
-def _named(name: str, pid: int, tid: int, text: str) -> dict[str, Any]:
-    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": text}}

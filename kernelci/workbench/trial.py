@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kernelci.errors import Verdict
 from kernelci.reference import LAYOUTS, Case, TensorSpec
+from kernelci.units import listed
 from kernelci.workbench.batch import Called, Places, call, call_unguarded, follow_unguarded
 from kernelci.workbench.drawn import NEAR, VARIED, Drawn, split
 from kernelci.workbench.location import locate
@@ -101,8 +102,7 @@ def _excused(session: Session, fault: Verdict, calls: int, took_s: float) -> boo
 
 
 def _only_together(fault: Verdict, name: str, names: list[str]) -> Verdict:
-    others = [other for other in names if other != name]
-    shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
+    shown = listed([other for other in names if other != name], SHOWN)
     text = f"only when it is called together with {shown}, and not one by one: {fault.message}"
     return Verdict(fault.reason, text, file=fault.file, line=fault.line, log=fault.log)
 

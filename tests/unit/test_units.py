@@ -98,3 +98,10 @@ def test_plus_minus(low: float | None, high: float | str | None, expected: str) 
 @pytest.mark.parametrize(("p", "expected"), [(0.4123, "0.41"), (3e-5, "3e-5"), (1e-12, "< 1e-6"), (0.0, "< 1e-6")])
 def test_chance(p: float, expected: str) -> None:
     assert expected == units.chance(Metric("q", p, Unit.FRACTION, "q"))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")]
+)
+def test_a_list_says_how_many_it_leaves_out(names: list[str], expected: str) -> None:
+    assert expected == units.listed(names, 2)
