@@ -190,7 +190,11 @@ class Contest:
 
     def _prepare(self, those: Sequence[Contestant], index: int, course: Course) -> None:
         """All processes get a course ready at the same time, on slots that hold valid values; one after another where
-        the arena serves what calls allocate, since one's indices would lie where another writes."""
+        the arena serves what calls allocate, since one's indices would lie where another writes.
+
+        Where a graph is refused that others were given, all get ready once more without one, and what was measured so
+        far does not count: a side must not choose that the other goes without.
+        """
         course.bank.deal()
 
         def one(contestant: Contestant) -> None:
@@ -206,8 +210,12 @@ class Contest:
             except Verdict as verdict:
                 self.faults[owner, index] = verdict
 
-        serves = any(course.bank.workspace(calls) for calls in course.calls.values())
-        at_once(one, those, 1 if serves else STARTS)
+        together = 1 if any(course.bank.workspace(calls) for calls in course.calls.values()) else STARTS
+        mode = course.mode
+        at_once(one, those, together)
+        if course.mode != mode:
+            self.blocks[index].clear()
+            at_once(one, those, together)
 
     def _block(self, row: Sequence[Contestant], index: int, course: Course, watch: Watch, probe: Probe) -> Block:
         """Other kinds of windows once each; A B B A, or B A A B: every side's full windows; and one of the probe.

@@ -12,6 +12,8 @@ from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE_SIZES, Probe
 from kernelci.workbench.clock import Overhead, Window
 from kernelci.workbench.contest import Block, Contest, Contestant, Course, Opener, Spares
+from kernelci.workbench.protocol import Prepared, Series
+from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
 from kernelci.workbench.spent import Spent
 
@@ -78,12 +80,13 @@ def fight(
         configs: dict[tuple[str, int], int] | None = None,
         full_only: bool = False,
         overhead: Overhead = ANY,
+        mode: Mode = "eager",
     ) -> Contest:
         reference = written(TEXT)
         arenas.append(Arena("cpu", 2**20))
         banks = [slots.Bank(reference, case, arenas[-1], FULL, "s") for case in reference.cases()[:cases]]
         calls: dict[contests.Kind, int] = {"full": FULL, "short": 2, "solo": 1, "warm": 3, "each": 2}
-        courses = [Course(bank, calls, "eager", rounds=rounds) for bank in banks]
+        courses = [Course(bank, calls, mode, rounds=rounds) for bank in banks]
         made = Contest(arenas[-1], sides, courses, "s", probe, [], overhead)
         made.configs |= configs or {}
         made.batch(names, blocks, watch, full_only)
@@ -117,6 +120,47 @@ def test_the_first_block_has_all_windows_and_the_next_what_is_compared(fight: Fi
     made = fight({"head": honest}, names=("head",), blocks=2)
     first = {"head": [FULL] * 2} | {f"head.{kind}": calls for kind, calls in OTHERS.items()}
     assert [first, {"head": [FULL] * 2, "head.each": [2]}] == [_shape(block) for block in made.blocks[0]]
+
+
+CAPTURED = f"""
+import kernelci.workbench.series as series
+left = LEFT
+def captured(work, pool=None, before=None):
+    global left
+    left -= 1
+    if left < 0:
+        raise RuntimeError("no more graphs")
+    return work
+series.captured = captured
+{PLAIN}
+"""
+
+
+@pytest.mark.parametrize(("left", "modes"), [(99, {"graph"}), (3, {"eager"})])
+def test_what_is_compared_is_captured_on_both_sides_or_on_none(
+    fight: Fight, opener: MakeOpener, left: int, modes: set[str]
+) -> None:
+    last: dict[tuple[int, int], str] = {}
+
+    def told(opened: Opener) -> Opener:
+        def start(arena: Arena) -> Session:
+            session = opened(arena)
+            prepare, turn = session.prepare, len(sessions)
+            sessions.append(session)
+
+            def prepared(message: Series) -> Prepared:
+                last[turn, message.number] = message.mode
+                return prepare(message)
+
+            session.prepare = prepared  # type: ignore[method-assign]
+            return session
+
+        return start
+
+    sessions: list[Session] = []
+    sides = {"base": opener(CAPTURED.replace("LEFT", "99")), "head": opener(CAPTURED.replace("LEFT", str(left)))}
+    made = fight({side: told(one) for side, one in sides.items()}, names=WITH_AA, mode="graph")
+    assert ({}, modes) == (made.faults, {mode for mode in last.values() if mode != "each"})
 
 
 def test_base_against_base_has_full_windows_only(fight: Fight, honest: Opener) -> None:
