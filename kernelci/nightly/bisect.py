@@ -13,7 +13,7 @@ from kernelci.errors import ConfigError
 from kernelci.git import Repository
 from kernelci.history import Event, event_file
 from kernelci.nightly.branch import Branch
-from kernelci.nightly.remeasure import Measured, Paired
+from kernelci.nightly.remeasure import MeasurePair, Paired
 
 Judge = Callable[[str], Paired]
 """A commit against the good one."""
@@ -78,7 +78,7 @@ def candidates(root: Path, kernel: str, good: str, bad: str) -> tuple[str, ...]:
 
 
 def culprits(
-    root: Path, answers: Iterable[Event], measure: Measured, most: int = MOST, until: float = math.inf
+    root: Path, answers: Iterable[Event], measure: MeasurePair, most: int = MOST, until: float = math.inf
 ) -> tuple[Event, ...]:
     """The commits that did it, where one can be told: of tonight's SLOWER answers, one a kernel, the largest first.
 
@@ -91,7 +91,7 @@ def culprits(
     return tuple(_dated(one, (each.kernel, each.case, each.gpu), each.since, each.night) for each, one in found if one)
 
 
-def _culprit(root: Path, answer: Event, measure: Measured) -> Found | None:
+def _culprit(root: Path, answer: Event, measure: MeasurePair) -> Found | None:
     """The one commit; None where there are none, or several left."""
     try:
         commits = candidates(root, answer.kernel, answer.good, answer.bad)

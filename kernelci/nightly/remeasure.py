@@ -31,11 +31,11 @@ class Paired(Struct, frozen=True):
     text: str = ""
 
 
-Measured = Callable[[str, str, str, str], Paired]
+MeasurePair = Callable[[str, str, str, str], Paired]
 """Of a kernel and its case: the good commit against the bad one."""
 
 
-def measurer(root: Path) -> Measured:
+def measurer(root: Path) -> MeasurePair:
     """What measures commits of the repository at `root`, each pair in a process of its own."""
 
     def measure(kernel: str, case: str, good: str, bad: str) -> Paired:
@@ -88,12 +88,12 @@ def _number(value: float | str | None) -> float | None:
     return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def events(suspects: Iterable[Suspect], measure: Measured, until: float = math.inf) -> tuple[Event, ...]:
+def events(suspects: Iterable[Suspect], measure: MeasurePair, until: float = math.inf) -> tuple[Event, ...]:
     """Every suspicion, decided; none is begun after `until`, by time.monotonic(): what is left comes again."""
     return tuple(_event(each, _answer(each, measure)) for each in suspects if time.monotonic() < until)
 
 
-def _answer(suspect: Suspect, measure: Measured) -> Paired:
+def _answer(suspect: Suspect, measure: MeasurePair) -> Paired:
     """What was measured and yet left open is measured again: one pair does not even out how some rows vary."""
     for _ in range(TRIES):
         found = measure(suspect.kernel, suspect.case, suspect.good, suspect.bad)

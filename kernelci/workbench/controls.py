@@ -161,12 +161,8 @@ def _like(honest: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return values if values.dtype == honest.dtype else oracle.rounded(values, honest.dtype)
 
 
-def _numbers(values: torch.Tensor) -> torch.Tensor:
-    return decoded(values)
-
-
 def _zeros(drawn: Drawn, other: Drawn) -> Outputs:
-    return _each(drawn, lambda name, honest: torch.zeros_like(_numbers(honest)))
+    return _each(drawn, lambda name, honest: torch.zeros_like(decoded(honest)))
 
 
 def _constant(drawn: Drawn, other: Drawn) -> Outputs:
@@ -174,7 +170,7 @@ def _constant(drawn: Drawn, other: Drawn) -> Outputs:
 
     def level(name: str, honest: torch.Tensor) -> torch.Tensor:
         source = drawn if honest.numel() > 1 else other
-        return torch.full_like(_numbers(honest), _mean(source.truth.oracle[name]))
+        return torch.full_like(decoded(honest), _mean(source.truth.oracle[name]))
 
     return _each(drawn, level)
 
@@ -192,10 +188,10 @@ def _input(drawn: Drawn, other: Drawn) -> Outputs:
     tensors = [value for value in drawn.inputs.values() if isinstance(value, torch.Tensor) and value.numel()]
     if not tensors:
         return _zeros(drawn, other)
-    source = _numbers(tensors[0]).reshape(-1)
+    source = decoded(tensors[0]).reshape(-1)
 
     def cut(name: str, honest: torch.Tensor) -> torch.Tensor:
-        numbers = _numbers(honest)
+        numbers = decoded(honest)
         copies = -(-numbers.numel() // source.numel())
         return source.repeat(copies)[: numbers.numel()].view(numbers.shape)
 
@@ -206,7 +202,7 @@ def _tile_missing(drawn: Drawn, other: Drawn) -> Outputs:
     """The last tile holds what the call before left."""
 
     def without(name: str, honest: torch.Tensor) -> torch.Tensor:
-        numbers, stale = _numbers(honest).clone(), _numbers(other.truth.honest[name])
+        numbers, stale = decoded(honest).clone(), decoded(other.truth.honest[name])
         if not numbers.dim():
             return stale
         tile = tuple(slice(size - min(TILE, -(-size // 4)), size) for size in numbers.shape[-2:])
