@@ -33,7 +33,7 @@ class Disturbance(Struct, frozen=True):
     told: bool = False
 
 
-_ALL = ("triton", "tilelang", "cutedsl", "cuda")
+_ALL = ("triton", "tilelang", "cutedsl", "cuda")  # backends: those whose calls can be disturbed from without
 _LAUNCH = "counts on one number of warps or stages, or lacks a barrier"
 DISTURBANCES = (
     Disturbance(
