@@ -26,6 +26,9 @@ from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspa
 FAMILY = "normal:0"
 WRONG = "wrong-while-timed"
 ENTRIES = (4, 64)  # of each slot along the first independent size (rows), and along the second (columns), at the most
+# Rows of few slots are as many together as 64 slots have, where they are of no more elements than that: else who leaves
+# one row in a hundred out would pass in most windows of large tensors.
+ROWS, ROWS_ELEMENTS = 256, 2**20
 WHOLE_ELEMENTS = 2**24  # outputs that are compared whole, of all slots of a window together
 SPOILED_BYTES = 2**21  # in one piece, where results are poisoned in place
 CHUNK_BYTES = 2**31  # of inputs in float64 at once
@@ -275,7 +278,10 @@ class Bank:
         found: list[torch.Tensor] = []
         columns = self._columns()
         for cut, most in zip(self._cuts, self._most, strict=False):
-            afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns)) if not found else most
+            afford = most
+            if not found:
+                afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns))
+                most = max(most, min(ROWS // max(1, slots), ROWS_ELEMENTS // max(1, columns)))
             found.append(self._some(slots, cut.size, min(most, cut.size, afford)).to(self._arena.device))
         return found
 

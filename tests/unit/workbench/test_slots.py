@@ -279,14 +279,23 @@ def test_the_first_and_the_last_row_are_always_checked(bank: MakeBank, row: int)
     assert "of slot 5" in _wrong(made)
 
 
+@pytest.mark.parametrize("seed", ["s", "t", "u"])
+def test_few_slots_are_checked_in_as_many_rows_as_many(bank: MakeBank, seed: str) -> None:
+    made = bank(TALL, count=2, seed=seed)
+    made.deal()
+    _answer(made, 2)
+    made.slots_of("y")[:, 7::50] += 1
+    assert "output y of slot" in _wrong(made, 2)
+
+
 def test_which_rows_are_checked_is_secret(bank: MakeBank) -> None:
     seen = {tuple(int(row) for row in bank(TALL, seed=f"{seed}")._entries(1)[0][0]) for seed in range(8)}
     assert (8, True) == (len(seen), all({0, 4999} <= set(rows) for rows in seen))
 
 
 def test_slots_have_rows_of_their_own(bank: MakeBank) -> None:
-    rows = bank(TALL, count=40)._entries(40)[0]
-    assert (40, 4) == (len(rows.unique(dim=0)), rows.shape[1])
+    rows = bank(TALL, count=64)._entries(64)[0]
+    assert (64, 4) == (len(rows.unique(dim=0)), rows.shape[1])
 
 
 @pytest.mark.parametrize(
