@@ -121,3 +121,7 @@ class Verdict(Exception):
         self.file = file
         self.line = line
         self.log = log
+
+
+class ReferenceFailed(Exception):
+    """The reference itself is wrong or raised: BROKEN, never the kernel's fault."""

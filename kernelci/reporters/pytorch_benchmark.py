@@ -8,9 +8,9 @@ import math
 from typing import Any
 
 from kernelci import measures
+from kernelci.case import SHORT
 from kernelci.measures import Measure
 from kernelci.model import Report
-from kernelci.reference import SHORT
 from kernelci.reporters import Context
 
 _DTYPES = {short: name for name, short in SHORT.items()}

@@ -12,7 +12,7 @@ FLOORS = {
     "kernelci.pairing": 0,
     "kernelci.roofline": 0, "kernelci.charts": 0, "kernelci.trend": 0,
     "kernelci.config": 1, "kernelci.catalog": 1, "kernelci.card": 1, "kernelci.results": 1, "kernelci.gpus": 1,
-    "kernelci.resources": 1, "kernelci.problems": 1, "kernelci.reference": 1,
+    "kernelci.resources": 1, "kernelci.problems": 1, "kernelci.reference": 1, "kernelci.case": 1,
     "kernelci.inert": 0, "kernelci.measures": 1, "kernelci.fingerprint": 0,
     "kernelci.history": 1,
     "kernelci.digest": 1, "kernelci.attached": 1, "kernelci.gate": 1, "kernelci.budget": 1, "kernelci.comparison": 1,
