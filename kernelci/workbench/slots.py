@@ -148,7 +148,8 @@ class Bank:
         dealt = self.count if count is None else count
         self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
         for name, one in (spots or {}).items():
-            self._spoil(self.layout.outputs[name], one)
+            if self.layout.outputs[name].elements:
+                self._spoil(self.layout.outputs[name], one)
         self._lay(dealt)
 
     def _spoil(self, spec: TensorSpec, spots: Spots) -> None:

@@ -109,6 +109,17 @@ def test_dealing_leaves_nothing_of_them(bank: MakeBank) -> None:
     assert not any((made.result("y", slot, spots) == before[slot]).any() for slot in range(COUNT))
 
 
+def test_an_output_without_elements_lies_anywhere(bank: MakeBank) -> None:
+    more = 'dtype=torch.float32), "none": tensor(0, 7, dtype=torch.float32)}'
+    text = "import torch\nfrom kernelci.reference import tensor\n" + TEXT
+    made = bank(text.replace('like("x")}', f"tensor(6, 33, {more}").replace("return x * k", "return x * k, x[:0, :7]"))
+    spots = _spots(made)
+    spots["none"] = Spots((spots["y"].offsets[0],) * COUNT, (0, 7), (7, 1), "float32")
+    made.deal(COUNT, spots)
+    _answer(made, spots)
+    made.check(COUNT, spots)
+
+
 def test_two_slots_in_one_place(bank: MakeBank) -> None:
     made = bank(TEXT)
     spots = {"y": replace(_spots(made)["y"], offsets=(_spots(made)["y"].offsets[0],) * COUNT)}
