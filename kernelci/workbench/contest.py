@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,13 +29,15 @@ from kernelci.workbench.spent import Spent
 from kernelci.workbench.ticks import ticking
 
 Kind = Literal["full", "short", "solo", "warm", "each"]
+"""Of a window: docs/benchmark.md says what each is for."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
 REPEATS = 2  # of a short window that does not fit the others
 STARTS = 32  # processes that start or end at once: all of a contest, as a rule
 Watch = Callable[[], nvml.Watch]
-Some = TypeVar("Some")
+Item = TypeVar("Item")
 QUIET_FACTOR, QUIET_NS = 1.5, 2e6  # a fill that takes longer than usual by this much was disturbed
 
 
@@ -147,8 +149,7 @@ class Contest:
 
     def number(self, index: int, kind: Kind) -> int:
         """The number of a series."""
-        kinds: tuple[Kind, ...] = ("full", "short", "solo", "warm", "each")
-        return index * len(kinds) + kinds.index(kind)
+        return index * len(KINDS) + KINDS.index(kind)
 
     def batch(self, sides: Sequence[str], blocks: int, watch: Watch, full_only: bool = False) -> None:
         """So many more blocks of every course that neither rests nor has a fault, each with fresh processes; with
@@ -292,7 +293,7 @@ def started(session: Session) -> None:
         session.start()
 
 
-def at_once(what: Callable[[Some], None], those: Sequence[Some], together: int = STARTS) -> None:
+def at_once(what: Callable[[Item], None], those: Sequence[Item], together: int = STARTS) -> None:
     """The same with all of them at the same time, or so many; raises what it raises, when all are through."""
     with ThreadPoolExecutor(together, thread_name_prefix="contest") as threads:
         list(threads.map(what, those))
