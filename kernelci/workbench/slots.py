@@ -20,7 +20,7 @@ from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
 from kernelci.workbench.judging import by_gates, by_reference, terms
 from kernelci.workbench.narrow import is_float
-from kernelci.workbench.poison import poisoned
+from kernelci.workbench.poison import bits, poisoned
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
 
 FAMILY = "normal:0"
@@ -254,6 +254,20 @@ class Bank:
             actual = self._left(name, slots, index, spots.get(name)).contiguous()
             if not self._own(name, actual, truth, inputs, slots):
                 self._gates(name, actual, truth, slots)
+        for name in self.layout.specs:
+            self._require_unchanged(name, inputs[name], slots, entries)
+
+    def _require_unchanged(
+        self, name: str, dealt: torch.Tensor, slots: torch.Tensor, entries: list[torch.Tensor]
+    ) -> None:
+        """The chosen entries of an input are as they were dealt, unless it may change. Raises Verdict."""
+        may = {*self.reference.mutates, *self.layout.outputs, *(spec.alias for spec in self.layout.outputs.values())}
+        if name in may or not dealt.numel():
+            return
+        now = pieces.gathered(self.slots_of(name), slots, self._index(name, entries))
+        changed = (bits(now) != bits(dealt)).view(len(slots), -1).any(dim=1)
+        if bool(changed.any()):
+            raise Verdict(WRONG, f"input {name} of slot {int(slots[changed][0])} was changed")
 
     def result(self, name: str, slot: int, spots: Mapping[str, Spots]) -> torch.Tensor:
         """An output of one slot, from where it lies."""
@@ -312,8 +326,12 @@ class Bank:
     def _picked(self, name: str, value: Any, slots: torch.Tensor, entries: list[torch.Tensor]) -> Any:
         if not isinstance(value, pools.Pool):
             return value
+        return pieces.gathered(value.stacked(int(slots[-1]) + 1), slots, self._index(name, entries))
+
+    def _index(self, name: str, entries: list[torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Which entries of an input are looked at, by axis; nothing: all."""
         cut = self._cut_of(name)
-        return pieces.gathered(value.stacked(int(slots[-1]) + 1), slots, {} if cut is None else {0: entries[cut]})
+        return {} if cut is None else {0: entries[cut]}
 
     def _specs(self, entries: list[torch.Tensor]) -> dict[str, TensorSpec]:
         case = self.case

@@ -157,6 +157,25 @@ def test_one_wrong_element_of_one_slot(bank: MakeBank, kind: str, slot: int) -> 
     assert f"output {name} of slot {slot} is wrong" in _wrong(made)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("scalars only", "in place")])
+def test_an_input_that_was_used_as_scratch(bank: MakeBank, kind: str) -> None:
+    made = bank(KINDS[kind])
+    made.deal()
+    _answer(made)
+    name = next(iter(made.layout.specs))
+    made.check(COUNT)
+    _bits(made.slots_of(name))[3].zero_()
+    assert f"input {name} of slot 3 was changed" == _wrong(made)
+
+
+def test_an_input_that_may_change(bank: MakeBank) -> None:
+    made = bank(SCALED + '\nmutates = ("x",)\n')
+    made.deal()
+    _answer(made)
+    made.slots_of("x").zero_()
+    made.check(COUNT)
+
+
 @pytest.mark.parametrize("slot", [0, COUNT - 1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_slot_that_nobody_wrote(bank: MakeBank, kind: str, slot: int) -> None:
