@@ -31,6 +31,8 @@ from kernelci.reasons import Outcome
 from kernelci.stats import Effect, benjamini_hochberg, decide, least, shows
 
 SLOWER = "slower"
+# What a row's note begins with that tells a cause: by a profile of both sides, by a tool's rules, by an autotuner.
+EXPLAINS, ADVISES, CHOICE = "explains: ", "finding: ", "the autotuner chose otherwise: "
 _KINDS = ("", "_end_to_end")
 
 
@@ -268,10 +270,6 @@ def cause(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str
 def _chosen(row: Row) -> tuple[str, ...]:
     """Another choice of an autotuner than base's, which goes before what compiled code shows: that is of one choice."""
     return tuple(f"autotuner: {note.removeprefix(CHOICE)}" for note in row.notes if note.startswith(CHOICE))[:1]
-
-
-EXPLAINS = "explains: "
-CHOICE = "the autotuner chose otherwise: "
 
 
 def _of_code(kernel: KernelReport, case: str, target: str, verdict: Verdict) -> str:

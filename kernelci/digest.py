@@ -234,14 +234,7 @@ def without_times(table: Table) -> Table:
         for index, (_, cells) in enumerate(table.lines)
         if not any(cell is not None and cell.tag in TIME_TAGS for cell in cells)
     ]
-    lines = [table.lines[index] for index in kept]
-    used = [column for column in range(len(table.columns)) if any(cells[column] for _, cells in lines)]
-    return Table(
-        table.rung,
-        tuple(table.columns[column] for column in used),
-        tuple((key, tuple(cells[column] for column in used)) for key, cells in lines),
-        tuple(table.outcomes[index] for index in kept),
-    )
+    return _only(table, kept)
 
 
 def tables(report: Report) -> tuple[Table, ...]:

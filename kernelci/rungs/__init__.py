@@ -7,6 +7,7 @@ kernelci. Raising Verdict ends it for the kernel with that reason; any other exc
 import importlib
 import importlib.util
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -226,6 +227,18 @@ def failed(
     """A row for a case that ended with a verdict."""
     finding = referee.finding(verdict, case, draw, rung)
     return Row(outcome_of(verdict.reason), case.id if case else "", target, draw, finding)
+
+
+def kept(referee: Referee, path: Path, content: bytes, kind: str) -> Artifact:
+    """Write a file of this path below the report's folder; its record."""
+    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
+    (referee.out / path).write_bytes(content)
+    return Artifact(str(path), kind, len(content))
+
+
+def safe(text: str) -> str:
+    """A text of the kernel's (a symbol, a case) as a part of a path: letters, digits, dot, dash and underscore."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".") or "_"
 
 
 def with_metrics(row: Row, metrics: Iterable[Metric], notes: Iterable[str] = ()) -> Row:

@@ -4,7 +4,6 @@ With a base: how its builds differ from the base's, and why they may be slower. 
 the reference requires.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from kernelci.dumps.specimen import FOLDER, RECORD, Specimen, written
 from kernelci.errors import Verdict
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
-from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.rungs import Findings, Referee, failed, kept, rung, safe
 
 NOTES = 12  # of a row
 Made = tuple[Compiled, Specimen]
@@ -38,9 +37,9 @@ def dump(referee: Referee) -> Findings:
         for build, specimen in made:
             base = before.get(specimen.place)
             compared = comparing.compare(base, specimen) if base is not None else None
-            found.artifacts += _write(referee.out, build, specimen)
+            found.artifacts += _write(referee, build, specimen)
             if base is not None and compared is not None and not compared.identical:
-                found.artifacts += _differences(referee.out, base, specimen)
+                found.artifacts += _differences(referee, base, specimen)
             found.rows.append(_row(referee, build, specimen, target, compared))
     return found
 
@@ -50,8 +49,8 @@ def _made(referee: Referee, target: str) -> list[Made]:
     taken: set[str] = set()
     found = []
     for build in referee.compiled(target).builds:
-        folder = f"{referee.kernel.name}/{_safe(build.kernel.case or 'any')}/{target}"
-        stem = place = f"{folder}/{_safe(build.kernel.symbol)[:80]}"
+        folder = f"{referee.kernel.name}/{safe(build.kernel.case or 'any')}/{target}"
+        stem = place = f"{folder}/{safe(build.kernel.symbol)[:80]}"
         while place in taken:
             place = f"{stem}.{len(taken) + 1}"
         taken.add(place)
@@ -125,27 +124,19 @@ def _metrics(anatomy: Anatomy, compared: Compared | None) -> Iterator[Metric]:
             yield Metric(f"{figure.tag}_{side}", value, figure.unit, f"{figure.name}, {side}")
 
 
-def _write(out: Path, build: Compiled, specimen: Specimen) -> list[Artifact]:
-    found = [_file(out, specimen.place, f".{_safe(name)}", content) for name, content in sorted(build.files.items())]
-    return [*found, _file(out, specimen.place, RECORD, written(specimen.record))]
+def _write(referee: Referee, build: Compiled, specimen: Specimen) -> list[Artifact]:
+    found = [_file(referee, specimen.place, f".{safe(name)}", content) for name, content in sorted(build.files.items())]
+    return [*found, _file(referee, specimen.place, RECORD, written(specimen.record))]
 
 
-def _differences(out: Path, base: Specimen, head: Specimen) -> list[Artifact]:
+def _differences(referee: Referee, base: Specimen, head: Specimen) -> list[Artifact]:
     """Readable differences of machine code and of PTX, where there are any."""
     found = (
         (".sass.diff", difference.of_sass(base.code(), head.code())),
         (".ptx.diff", difference.of_ptx(base.ptx, head.ptx)),
     )
-    return [_file(out, head.place, ending, difference.text(lines).encode()) for ending, lines in found if lines]
+    return [_file(referee, head.place, ending, difference.text(lines).encode()) for ending, lines in found if lines]
 
 
-def _file(out: Path, place: str, ending: str, content: bytes) -> Artifact:
-    path = Path(FOLDER) / f"{place}{ending}"
-    (out / path).parent.mkdir(parents=True, exist_ok=True)
-    (out / path).write_bytes(content)
-    return Artifact(str(path), ending[1:], len(content))
-
-
-def _safe(text: str) -> str:
-    """Letters, digits, dot, dash and underscore: symbols and cases come from the kernel."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".") or "_"
+def _file(referee: Referee, place: str, ending: str, content: bytes) -> Artifact:
+    return kept(referee, Path(FOLDER) / f"{place}{ending}", content, ending[1:])

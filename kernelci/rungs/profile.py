@@ -9,12 +9,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kernelci import units
+from kernelci.comparison import ADVISES, EXPLAINS
 from kernelci.errors import Verdict
 from kernelci.gate import Gate
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
-from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.rungs import Findings, Referee, failed, kept, rung, safe
 from kernelci.workbench import counters, profiler
 from kernelci.workbench.ncu_report import Launch
 from kernelci.workbench.profiler import Profile
@@ -77,19 +78,19 @@ def _value(row: Row, tag: str) -> float:
 def _look(referee: Referee, case: Case, timed: Row, found: Findings) -> None:
     """Profile head, and base where the row compares with it."""
     head = referee.profile(case)
-    found.artifacts.append(_kept(referee, case, head, ".ncu-rep"))
+    found.artifacts.append(_report(referee, case, head, ".ncu-rep"))
     metrics = counters.figures(head.launches)
     notes = [*_apart(metrics, timed)]
     if referee.base is not None and _tag(timed, "delta") is not None:
         try:
             base = referee.base.profile(case)
-            found.artifacts.append(_kept(referee, case, base, ".base.ncu-rep"))
+            found.artifacts.append(_report(referee, case, base, ".base.ncu-rep"))
             old = counters.figures(base.launches)
-            notes += [f"explains: {text}" for text in counters.explained(old, metrics)[:EXPLAINED]]
+            notes += [f"{EXPLAINS}{text}" for text in counters.explained(old, metrics)[:EXPLAINED]]
             metrics = (*metrics, *_of_base(old))
         except Verdict as verdict:
             notes.append(f"base was not profiled: {verdict.message}"[:500])
-    notes += [f"finding: {text}" for text in advice(head.launches)[:ADVICE]]
+    notes += [f"{ADVISES}{text}" for text in advice(head.launches)[:ADVICE]]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=metrics, notes=tuple(notes)))
 
 
@@ -131,8 +132,6 @@ def _sentence(text: str) -> str:
     return first if len(first) <= SENTENCE else first[: SENTENCE - 1].rstrip() + "…"
 
 
-def _kept(referee: Referee, case: Case, profile: Profile, ending: str) -> Artifact:
-    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ending)
-    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
-    (referee.out / path).write_bytes(profile.report)
-    return Artifact(str(path), "ncu-rep", len(profile.report))
+def _report(referee: Referee, case: Case, profile: Profile, ending: str) -> Artifact:
+    path = Path(FOLDER) / referee.kernel.name / f"{safe(case.id)}{ending}"
+    return kept(referee, path, profile.report, "ncu-rep")

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from kernelci import charts, gpus, roofline
 from kernelci.charts import Point, Roof
+from kernelci.comparison import ADVISES
 from kernelci.errors import Verdict
 from kernelci.gpus import Gpu
 from kernelci.model import Artifact, Metric, Row, RungResult, Unit, by_tag, number
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
 from kernelci.roofline import Ceilings, Place, Work
-from kernelci.rungs import Findings, Referee, rung
+from kernelci.rungs import Findings, Referee, kept, rung
 from kernelci.workbench import timing
 
 FOLDER = "roofline"
@@ -78,7 +79,7 @@ def _hints(referee: Referee, case: str) -> Iterator[str]:
     profile = referee.climbed.get("profile")
     for row in profile.rows if profile is not None else ():
         if row.case == case:
-            yield from (note.removeprefix("finding: ") for note in row.notes if note.startswith("finding: "))
+            yield from (note.removeprefix(ADVISES) for note in row.notes if note.startswith(ADVISES))
     for name in ("dump", "compile"):
         rung_ = referee.climbed.get(name)
         rows = [row for row in rung_.rows if row.target == referee.device.target] if rung_ is not None else []
@@ -137,7 +138,4 @@ def _chart(referee: Referee, points: list[Point], roofs: list[Roof]) -> list[Art
     drawn = charts.roofline(points, roofs)
     if not drawn:
         return []
-    path = Path(FOLDER) / f"{referee.kernel.name}.svg"
-    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
-    (referee.out / path).write_text(drawn, encoding="utf-8")
-    return [Artifact(str(path), "svg", len(drawn.encode()))]
+    return [kept(referee, Path(FOLDER) / f"{referee.kernel.name}.svg", drawn.encode(), "svg")]

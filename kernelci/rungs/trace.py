@@ -3,7 +3,6 @@
 Beside it what host and GPU did in calls of the kernel as it is: launches, and the time between them.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from kernelci.errors import Verdict
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
-from kernelci.rungs import Findings, Referee, failed, rung
+from kernelci.rungs import Findings, Referee, failed, kept, rung, safe
 from kernelci.tracing import chrome, comparing, table
 from kernelci.tracing.regions import GAP, Trace
 from kernelci.tracing.table import Table
@@ -72,7 +71,7 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
         raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
     summed, followed = table.summed(seen), _followed(referee, case)
     host = timeline.call_times(followed)
-    found.artifacts.append(_kept(referee, case, seen, ".json", followed))
+    found.artifacts.append(_file(referee, case, seen, ".json", followed))
     changes = tuple(_against_base(referee, case, summed, found))
     notes = (*changes, *_apart(referee, case, summed), *_idle(seen), *timeline.told(host), *seen.notes)[:NOTES]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
@@ -84,7 +83,7 @@ def _look_from_host(referee: Referee, case: Case, found: Findings, without: Verd
     host = timeline.call_times(followed)
     if not host.calls:
         raise Verdict(without.reason, "; ".join((without.message, *host.notes))[:2000])
-    found.artifacts.append(_kept(referee, case, Trace(), ".json", followed))
+    found.artifacts.append(_file(referee, case, Trace(), ".json", followed))
     why = f"{without.message}, so this is the call as the host sees it alone: {NEXT[without.reason]}"
     notes = (why, *timeline.told(host))[:NOTES]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=timeline.metrics(host), notes=notes))
@@ -146,14 +145,12 @@ def _against_base(referee: Referee, case: Case, head: Table, found: Findings) ->
     except Verdict as verdict:
         yield f"base was not traced: {verdict.message}"[:500]
         return
-    found.artifacts.append(_kept(referee, case, seen, ".base.json"))
+    found.artifacts.append(_file(referee, case, seen, ".base.json"))
     yield from (f"against base: {text}" for text in comparing.changes(table.summed(seen), head)[:CHANGES])
 
 
-def _kept(referee: Referee, case: Case, seen: Trace, ending: str, followed: Followed | None = None) -> Artifact:
-    path = Path(FOLDER) / referee.kernel.name / (re.sub(r"[^A-Za-z0-9_.-]+", "_", case.id) + ending)
+def _file(referee: Referee, case: Case, seen: Trace, ending: str, followed: Followed | None = None) -> Artifact:
+    path = Path(FOLDER) / referee.kernel.name / f"{safe(case.id)}{ending}"
     host = timeline.events(followed) if followed is not None else []
     content = chrome.encode(seen, f"{referee.kernel.name} {case.id}", host)
-    (referee.out / path).parent.mkdir(parents=True, exist_ok=True)
-    (referee.out / path).write_bytes(content)
-    return Artifact(str(path), "trace", len(content))
+    return kept(referee, path, content, "trace")
