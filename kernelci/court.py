@@ -163,9 +163,11 @@ def compile_ahead(court: Court, reference: Reference, cases: Sequence[Case]) -> 
 
     def make(missing: tuple[str, ...], loaded: bytes) -> bytes:
         device.enter()
-        some = [case for case in cases if case.id in missing]
+        wanted = [case for case in cases if case.id in missing]
         begun = replace(own, caches=(loaded,) if loaded else ())
-        return compiled(device.torch_name, reference, some, lambda arena: start(court, BASELINE, begun, arena), loaded)
+        return compiled(
+            device.torch_name, reference, wanted, lambda arena: start(court, BASELINE, begun, arena), loaded
+        )
 
     key = key_of(reference, device.name, versions(("torch", "triton")))
     court.ahead.compile(f"{reference.name} {device.name}", key, [case.id for case in cases], make)

@@ -45,8 +45,8 @@ def build(message: Build) -> Built:
     told = building.launches(module, message.entry, sizes, gpu, backend)
     launches = [
         Launch(_case_id(call)[:300], name[:300], grid)
-        for call, some in zip(message.sizes, told, strict=False)
-        for name, grid in dict.fromkeys(some)
+        for call, launched in zip(message.sizes, told, strict=False)
+        for name, grid in dict.fromkeys(launched)
     ]
     return Built(tuple(found.values()), tuple(dict.fromkeys(notes)), cache, tuple(launches[:10_000]))
 

@@ -93,9 +93,12 @@ def _with_baselines(
         return rows, []
     cases = [one.case for one, row in zip(found, rows, strict=True) if row.outcome is Outcome.PASSED]
     by_case, note = referee.baselines(tuple(cases), calibration)
-    some = [(row, by_case.get(row.case, ())) for row in rows]
-    done = [with_metrics(row, baselines.metrics(row, each), baselines.notes(each)) for row, each in some]
-    return done, [note] if note else []
+
+    def beside(row: Row) -> Row:
+        own = by_case.get(row.case, ())
+        return with_metrics(row, baselines.metrics(row, own), baselines.notes(own))
+
+    return list(map(beside, rows)), [note] if note else []
 
 
 def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:

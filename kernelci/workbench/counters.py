@@ -89,9 +89,9 @@ def _is_tensor(name: str) -> bool:
 def _share(
     tag: str, name: str, text: str, launch: Launch, part: tuple[str, ...], whole: tuple[str, ...]
 ) -> Iterator[Metric]:
-    some, all_ = launch.first(*part), launch.first(*whole)
-    if some is not None and all_:
-        yield Metric(tag, min(some / all_, 1.0), F, name, text)
+    counted, total = launch.first(*part), launch.first(*whole)
+    if counted is not None and total:
+        yield Metric(tag, min(counted / total, 1.0), F, name, text)
 
 
 # Figures that explain a time: growing makes slower (+1), or falling does (-1).

@@ -238,12 +238,13 @@ def _once_more(
     means: Means, arena: Arena, result: Result, scouts: Scouts, pairs: Sequence[Measured], probed: list[Window]
 ) -> None:
     """Fresh processes for the rows that differ: an accident of one contest is told to nobody."""
-    some = [one for one in pairs if not one.head_fault and not one.base_fault and means.differs(one, result.overhead)]
-    if not some:
+    sound = [one for one in pairs if not one.head_fault and not one.base_fault]
+    differing = [one for one in sound if means.differs(one, result.overhead)]
+    if not differing:
         return
-    contest = _opened(means, arena, result, scouts, some, PAIR, probed, "/again")
+    contest = _opened(means, arena, result, scouts, differing, PAIR, probed, "/again")
     contest.batch(PAIR, stats.AGAIN, means.watch)
-    for place, one in enumerate(some):
+    for place, one in enumerate(differing):
         one.again = contest.blocks[place]
         drop(one.again)
         one.head_fault, one.base_fault = (contest.faults.get((side, place)) for side in ("head", "base"))

@@ -39,8 +39,8 @@ def gathered(stacked: torch.Tensor, slots: torch.Tensor, entries: dict[int, torc
     axes = max(entries, default=-1) + 1
     index: list[torch.Tensor] = [slots.view(-1, *[1] * axes)]
     for axis in range(axes):
-        some = entries.get(axis)
-        if some is None:
-            some = torch.arange(source.shape[axis + 1], device=source.device).expand(len(slots), -1)
-        index.append(some.view(len(slots), *[1] * axis, -1, *[1] * (axes - axis - 1)))
+        chosen = entries.get(axis)
+        if chosen is None:
+            chosen = torch.arange(source.shape[axis + 1], device=source.device).expand(len(slots), -1)
+        index.append(chosen.view(len(slots), *[1] * axis, -1, *[1] * (axes - axis - 1)))
     return source[tuple(index)].view(stacked.dtype)
