@@ -1,12 +1,14 @@
 """Fresh values for many slots at once: each slot gets a stretch of its own of a pool that is drawn for one window.
 
-Slot i's tensor begins i · step elements further in the pool, and the step is secret and new in every window. So a
+Slot i's tensor begins i · step elements further in the pool, and the step is secret, new in every window, and another
+for each tensor: else of an elementwise operation the next slot's outputs would be this one's, shifted. So a
 window's values cost one draw and one copy each tensor, however many slots it has, and the truth of each slot is known
 from the pool, which no candidate can map.
 """
 
 import math
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import torch
@@ -18,6 +20,8 @@ from kernelci.workbench.draws import Draw, Sketch
 # A step is one of these: short beside a row, so that slots which share one lie far apart; and of whole words of eight
 # bytes, so that a GPU copies words instead of elements.
 STEPS = range(64, 1024, 8)
+# A pool may be longer by so many elements, if need be: up to as many for each slot no value lies in two of them.
+OWN_ELEMENTS = 2**25
 
 
 class Pool:
@@ -36,10 +40,10 @@ class Pool:
 class Stretched(Draw):
     """A draw that gives a reference its first slot's tensors, and keeps the pools that they begin."""
 
-    def __init__(self, name: str, seed: str, device: str, count: int, step: int) -> None:
+    def __init__(self, name: str, seed: str, device: str, count: int, steps: Random) -> None:
         super().__init__(name, seed, device)
         self._count = count
-        self._step = step
+        self._steps = steps
         self._pools: list[tuple[torch.Tensor, Pool]] = []
 
     def normal(self, *shape: int, dtype: Any, mean: float = 0.0, scale: float = 1.0) -> torch.Tensor:
@@ -58,9 +62,10 @@ class Stretched(Draw):
 
     def _stretch(self, shape: tuple[int, ...], make: Callable[[int], torch.Tensor]) -> torch.Tensor:
         size = math.prod(shape)
-        values = make(size + (self._count - 1) * self._step)
+        step = self._steps.choice(STEPS) + min(size, OWN_ELEMENTS // self._count) // 8 * 8
+        values = make(size + (self._count - 1) * step)
         first = values[:size].view(shape)
-        self._pools.append((first, Pool(values, shape, self._step)))
+        self._pools.append((first, Pool(values, shape, step)))
         return first
 
     def pool_of(self, tensor: torch.Tensor) -> Pool | None:
@@ -68,10 +73,12 @@ class Stretched(Draw):
         return next((pool for first, pool in self._pools if first is tensor), None)
 
 
-def draw(reference: Reference, case: Case, name: str, seed: str, device: str, count: int, step: int) -> dict[str, Any]:
+def draw(
+    reference: Reference, case: Case, name: str, seed: str, device: str, count: int, steps: Random
+) -> dict[str, Any]:
     """A Pool for every tensor among a case's inputs, scalars as they are; for a reference whose inputs are more than
-    plain draws (`is_plain`), each slot is drawn by itself."""
-    stretched = Stretched(name, f"{seed}/{reference.name}/{case.id}", device, count, step)
+    plain draws (`is_plain`), each slot is drawn by itself. `steps`: a secret source of the pools' steps."""
+    stretched = Stretched(name, f"{seed}/{reference.name}/{case.id}", device, count, steps)
     inputs = reference.inputs(case, stretched)
     pools = {
         key: stretched.pool_of(value) if isinstance(value, torch.Tensor) else value for key, value in inputs.items()

@@ -144,9 +144,9 @@ class Bank:
     def deal(self, count: int | None = None, spots: Mapping[str, Spots] | None = None) -> None:
         """New values for every input of the first `count` slots, and other poison for their outputs, in the slots and
         where they will lie by what a candidate says (`spots`)."""
-        step, seed = self._random.choice(pools.STEPS), f"{self._random.getrandbits(128):x}"
+        seed = f"{self._random.getrandbits(128):x}"
         dealt = self.count if count is None else count
-        self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, step)
+        self._inputs = pools.draw(self.reference, self.case, FAMILY, seed, self._arena.device, dealt, self._random)
         for name, one in (spots or {}).items():
             if self.layout.outputs[name].elements:
                 self._spoil(self.layout.outputs[name], one)

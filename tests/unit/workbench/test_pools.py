@@ -1,6 +1,7 @@
 """Pools: each slot has its own values, the first those of the draw; what is no plain draw is drawn for each slot."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from kernelci.workbench import pools
 from kernelci.workbench.pools import Pool
 
 Written = Callable[[str], Reference]
-COUNT, STEP = 5, 61
+COUNT = 5
 TEXT = """
 def cases():
     yield bench("a few", rows=3, cols=8, dtype="{dtype}")
@@ -33,7 +34,7 @@ def _reference(
 
 def _drawn(reference: Reference, seed: str = "s") -> dict[str, Pool]:
     (case,) = reference.cases()
-    return pools.draw(reference, case, "normal:0", seed, "cpu", COUNT, STEP)
+    return pools.draw(reference, case, "normal:0", seed, "cpu", COUNT, Random(seed))
 
 
 def _case(reference: Reference) -> Case:
@@ -60,6 +61,20 @@ def test_scalars_stay_as_they_are(written: Written) -> None:
 def test_two_inputs_have_pools_of_their_own(written: Written) -> None:
     found = _drawn(_reference(written, w="draw.normal(case.cols, dtype=case.dtype)"))
     assert [(COUNT, 3, 8), (COUNT, 8)] == [tuple(found[name].stacked(COUNT).shape) for name in ("x", "w")]
+
+
+def test_no_slot_holds_values_of_another(written: Written) -> None:
+    stacked = _drawn(_reference(written, "draw.normal(case.rows, 999, dtype=case.dtype)"))["x"].stacked(COUNT)
+    assert COUNT * 3 * 999 - 9 <= len(stacked.flatten().unique())  # a few are alike by chance
+
+
+def test_where_values_of_their_own_are_too_many_each_input_has_a_step_of_its_own(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "OWN_ELEMENTS", 0)
+    found = _drawn(_reference(written, w="draw.normal(case.rows, case.cols, dtype=case.dtype)"))
+    steps = [found[name].stacked(COUNT).stride(0) for name in ("x", "w")]
+    assert (2, True) == (len({*steps}), all(step in pools.STEPS for step in steps))
 
 
 def test_another_seed_gives_other_values(written: Written) -> None:
