@@ -78,21 +78,30 @@ def describe(compiled: object, target: str) -> list[Build]:
 @contextlib.contextmanager
 def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
     """See `Backend.intercept`. Autotuned kernels compile their first configuration that fits, or all of them."""
-    from triton.runtime import driver, jit
+    from triton.runtime import jit
     from triton.runtime.autotuner import Autotuner
 
     builds = Builds()
-    before = dict(vars(driver))
     stand_in = _Driver(gpu)
-    driver.set_active(stand_in)
     seen: set[int] = set()
+    with (
+        _active(stand_in),
+        mock.patch.object(jit.JITFunction, "run", _recording(jit.JITFunction.run, stand_in, builds, seen)),
+        mock.patch.object(Autotuner, "run", _choosing(Autotuner, builds, all_configs)),
+        mock.patch.object(Autotuner, "_bench", return_value=[1.0, 1.0, 1.0]),
+    ):
+        yield builds
+
+
+@contextlib.contextmanager
+def _active(stand_in: "_Driver") -> Iterator[None]:
+    """Under it the stand-in is Triton's driver; then everything is as before."""
+    from triton.runtime import driver
+
+    before = dict(vars(driver))
+    driver.set_active(stand_in)
     try:
-        with (
-            mock.patch.object(jit.JITFunction, "run", _recording(jit.JITFunction.run, stand_in, builds, seen)),
-            mock.patch.object(Autotuner, "run", _choosing(Autotuner, builds, all_configs)),
-            mock.patch.object(Autotuner, "_bench", return_value=[1.0, 1.0, 1.0]),
-        ):
-            yield builds
+        yield
     finally:
         vars(driver).clear()
         vars(driver).update(before)
@@ -108,7 +117,7 @@ def traced(tracing: Tracing) -> Iterator[None]:
 @contextlib.contextmanager
 def launches(gpu: Gpu) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
     """Under it launches tell their name and grid, under each configuration of an autotuner; nothing is compiled."""
-    from triton.runtime import driver, jit
+    from triton.runtime import jit
     from triton.runtime.autotuner import Autotuner
 
     seen: list[tuple[str, tuple[int, ...]]] = []
@@ -118,17 +127,12 @@ def launches(gpu: Gpu) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
         sizes = grid({**known, **dict(zip(self.arg_names, args, strict=False)), **kwargs}) if callable(grid) else grid
         seen.append((self.__name__, tuple(int(size) for size in sizes)))
 
-    before = dict(vars(driver))
-    driver.set_active(_Driver(gpu))
-    try:
-        with (
-            mock.patch.object(jit.JITFunction, "run", told),
-            mock.patch.object(Autotuner, "run", _choosing(Autotuner, Builds(), True)),
-        ):
-            yield seen
-    finally:
-        vars(driver).clear()
-        vars(driver).update(before)
+    with (
+        _active(_Driver(gpu)),
+        mock.patch.object(jit.JITFunction, "run", told),
+        mock.patch.object(Autotuner, "run", _choosing(Autotuner, Builds(), True)),
+    ):
+        yield seen
 
 
 _LAUNCHERS: list[tuple[object, object]] = []  # sources and metadata of what was intercepted in this process

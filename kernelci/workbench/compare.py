@@ -29,6 +29,7 @@ from msgspec import Struct
 
 from kernelci.model import Metric, Unit, number
 from kernelci.reference import Budget
+from kernelci.workbench import edges
 from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
 GROUP_ELEMENTS = 32
@@ -168,12 +169,12 @@ def comparing(
     got, fair = decoded(actual), decoded(honest)
     rounded = decoded(encoded(oracle, actual.dtype))
     margin = _margin(oracle, fair, kind, room.worst or WORST_FACTOR[gate], _element_floor(gate, kind, terms))
-    doubtful = _at_the_edge(oracle, kind, margin)
+    doubtful = edges.at_the_edge(oracle, kind, margin)
     misplaced = torch.where(
-        doubtful, ~_either_side(got, oracle, margin), _misplaced(got, rounded, oracle, kind, nan_allowed)
+        doubtful, ~edges.either_side(got, oracle, margin), edges.misplaced(got, rounded, oracle, kind, nan_allowed)
     )
     # Where the oracle is beyond the largest number, a type without infinity has no error to speak of.
-    expected = torch.isfinite(rounded) & _within(oracle, kind) & ~doubtful
+    expected = torch.isfinite(rounded) & edges.within(oracle, kind) & ~doubtful
     counted = expected & torch.isfinite(got)
     truth = torch.where(counted, oracle, 0.0)
     error = torch.where(counted, got - oracle, 0.0).abs()
@@ -311,47 +312,11 @@ def _psnr(peak: float, mse: float) -> float:
     return 20 * math.log10(peak / math.sqrt(mse)) if peak > 0 and mse < math.inf else -math.inf
 
 
-def _misplaced(
-    got: torch.Tensor, rounded: torch.Tensor, oracle: torch.Tensor, kind: Float, nan_allowed: bool
-) -> torch.Tensor:
-    """Where NaN or an infinity stands on one side only; NaN equals NaN only where the reference says so.
-
-    Beyond the largest number, a type of eight bits or less may saturate or not: GPUs have both conversions.
-    """
-    nans = torch.isnan(got) & torch.isnan(rounded)
-    same_inf = torch.isinf(got) & (got == rounded)
-    fine = torch.isfinite(got) & torch.isfinite(rounded) | same_inf | (nans if nan_allowed else same_inf)
-    if kind.bits <= 8:
-        beyond = ~_within(oracle, kind)
-        ends = (got == kind.max * torch.sign(oracle)) | ~torch.isfinite(got)
-        fine = torch.where(beyond & ~torch.isnan(oracle), ends, fine)
-    return ~fine
-
-
 def _margin(oracle: torch.Tensor, fair: torch.Tensor, kind: Float, factor: float, floor: float) -> torch.Tensor:
     """What an element may be off by at the type's largest number."""
     error = torch.where(torch.isfinite(fair) & torch.isfinite(oracle), fair - oracle, 0.0).abs()
     last_ulp = kind.max * kind.eps / 2
     return factor * _group_max(error).clamp(min=last_ulp * floor)
-
-
-def _at_the_edge(oracle: torch.Tensor, kind: Float, margin: torch.Tensor) -> torch.Tensor:
-    """Where rounding right may end in a number or an infinity, since the sum before it may be off by that much."""
-    if kind.bits <= 8:  # `_misplaced` takes both
-        return torch.zeros_like(oracle, dtype=torch.bool)
-    return (oracle.abs() - kind.max * (1 + kind.eps / 4)).abs() <= margin
-
-
-def _either_side(got: torch.Tensor, oracle: torch.Tensor, margin: torch.Tensor) -> torch.Tensor:
-    """Whether it is the infinity of that side, or as close as any element must be."""
-    return ((got - oracle).abs() <= margin) | (got == torch.copysign(torch.full_like(got, math.inf), oracle))
-
-
-def _within(oracle: torch.Tensor, kind: Float) -> torch.Tensor:
-    """Whether the oracle rounds to a finite number of the type; for wider types infinity says the same."""
-    if kind.bits > 8:
-        return torch.ones_like(oracle, dtype=torch.bool)
-    return oracle.abs() <= kind.max * (1 + kind.eps / 4)
 
 
 def ulp_at(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

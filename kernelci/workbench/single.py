@@ -62,11 +62,11 @@ class SingleCandidate(Candidate):
 
 
 class Single:
-    """Starts single processes; stands where a session expects a zygote. They see these `devices`' nodes.
+    """A forker (kernelci.workbench.session) whose candidates are processes of their own.
 
-    `wrap` gives the tool's part of the command line, from the path that it reports to: a file, or with `folder` an
-    empty folder for several. `shown` are folders that it needs to see. The kernel shares a sandbox with the tool, so
-    what the tool reports is evidence, not proof.
+    They see these `devices`' nodes. `wrap` gives the tool's part of the command line, from the path that it reports to:
+    a file, or with `folder` an empty folder for several. `shown` are folders that it needs to see. The kernel shares a
+    sandbox with the tool, so what the tool reports is evidence, not proof.
     """
 
     def __init__(
