@@ -52,7 +52,12 @@ class TooMuchShared(Exception):
 
 
 class Backend(Protocol):
-    """What each file in this folder offers."""
+    """What each file in this folder offers.
+
+    A file may also have `INTERCEPTS = False` (its launches can't be caught: kernels are built where they run),
+    `launches(gpu)` (a context that lists the launches under it by name and grid, and compiles nothing), `fill_cache()`
+    (builds what the DSL leaves to its first launch) and `traced(tracing)` (a context for trace builds).
+    """
 
     DISTRIBUTIONS: tuple[str, ...]
     """Python distributions whose versions enter a compile cache's key."""
