@@ -14,13 +14,13 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from kernelci import attached, charts, digest, inert, resources, second, units
+from kernelci import attached, charts, digest, inert, resources, second
 from kernelci.charts import Point, Roof
 from kernelci.comparison import ComparedRow, measured, tally, times
-from kernelci.errors import ConfigError
-from kernelci.model import KernelReport, Metric, Report, Row, RungResult, Unit, by_tag
-from kernelci.reasons import REASONS, Outcome
+from kernelci.model import KernelReport, Metric, Report, Row, RungResult, by_tag
+from kernelci.reasons import Outcome
 from kernelci.reporters import Context
+from kernelci.templating import FILTERS, wrong
 
 TEMPLATE = "report.html.j2"
 LINES = 600  # of one table
@@ -45,10 +45,7 @@ def render(report: Report, context: Context) -> str:
         template = _environment(resources.template_folders(context.root)).get_template(TEMPLATE)
         return str(template.render(view(report, context))).rstrip() + "\n"
     except jinja2.TemplateError as error:
-        where = f"{error.filename}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-        raise ConfigError(
-            f"report template: {where}{error}", hint="compare it with ours in report_templates/"
-        ) from error
+        raise wrong(error) from error
 
 
 @functools.cache
@@ -61,21 +58,10 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters |= {
-        "value": lambda found: units.value(found.value, found.unit) if found is not None else "",
-        "metric": lambda found: units.metric(found) if found is not None else "",
-        "plus_minus": lambda found: units.plus_minus(found) if found is not None else "",
-        "change": lambda found: units.change(found) if found is not None else "",
-        "chance": lambda found: units.chance(found) if found is not None else "",
-        "elapsed": units.elapsed,
-        "size": lambda count: units.value(count, Unit.BYTES),
+    environment.filters |= FILTERS | {
         "line": inert.line,
         "head": lambda text: inert.head(text, MESSAGE),
         "tail": lambda text: inert.tail(text, LOG),
-        "place": digest.place,
-        "second_reason": second.reason,
-        "reproduce": digest.reproduce,
-        "reason": REASONS.__getitem__,
         "coded": coded,
         "bar": bar,
         "href": href,

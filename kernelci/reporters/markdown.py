@@ -15,13 +15,13 @@ import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 from msgspec import Struct
 
-from kernelci import digest, inert, publication, resources, second, units
+from kernelci import digest, inert, publication, resources, second
 from kernelci.comparison import ComparedRow, ComparedRows, TimedRow, measured, tally, times
-from kernelci.errors import ConfigError
-from kernelci.model import BLOCKING, KernelReport, Report, Unit
+from kernelci.model import BLOCKING, KernelReport, Report
 from kernelci.publication import Block, Publication, Stopped
-from kernelci.reasons import REASONS, Outcome
+from kernelci.reasons import Outcome
 from kernelci.reporters import Context
+from kernelci.templating import FILTERS, wrong
 
 # GitHub's limits, counted here in bytes of UTF-8, which are never fewer than its characters.
 LIMITS = {"comment": 65_536, "summary": 2**20}
@@ -162,7 +162,7 @@ def _template(page: str, root: Path | None) -> jinja2.Template:
     try:
         return _environment(resources.template_folders(root)).get_template(f"{page}.md.j2")
     except jinja2.TemplateError as error:
-        raise _wrong(error) from error
+        raise wrong(error) from error
 
 
 @functools.cache
@@ -175,7 +175,7 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         keep_trailing_newline=True,
         finalize=_finalize,
     )
-    environment.filters |= {
+    environment.filters |= FILTERS | {
         "code": inert.code,
         "codes": inert.codes,
         "fence": inert.fence,
@@ -183,21 +183,10 @@ def _environment(folders: tuple[Path, ...]) -> SandboxedEnvironment:
         "tail": inert.tail,
         "line": inert.line,
         "ours": inert.ours,
-        "metric": lambda found: units.metric(found) if found is not None else "",
-        "value": lambda found: units.value(found.value, found.unit) if found is not None else "",
-        "plus_minus": lambda found: units.plus_minus(found) if found is not None else "",
-        "change": lambda found: units.change(found) if found is not None else "",
-        "chance": lambda found: units.chance(found) if found is not None else "",
         "baseline": lambda found: inert.line(found.tag.removeprefix("speedup_"), 20),
-        "elapsed": units.elapsed,
-        "place": digest.place,
-        "second_reason": second.reason,
-        "reproduce": digest.reproduce,
         "symbol": SYMBOLS.__getitem__,
-        "reason": REASONS.__getitem__,
         "conclusion": CONCLUSIONS.__getitem__,
         "link": link,
-        "size": lambda count: units.value(count, Unit.BYTES),
     }
     return environment
 
@@ -213,7 +202,7 @@ def _filled(template: jinja2.Template, values: dict[str, Any]) -> str:
     try:
         page = template.render(values)
     except jinja2.TemplateError as error:
-        raise _wrong(error) from error
+        raise wrong(error) from error
     return "\n".join(_without_double_blanks(page.split("\n"))).strip("\n") + "\n"
 
 
@@ -227,11 +216,6 @@ def _without_double_blanks(lines: list[str]) -> Iterator[str]:
         if fence or line or before:
             yield line
         before = line
-
-
-def _wrong(error: jinja2.TemplateError) -> ConfigError:
-    where = f"{error.filename}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-    return ConfigError(f"report template: {where}{error}", hint="compare it with ours in report_templates/")
 
 
 def view(report: Report, facts: Facts, level: Level, context: Context) -> dict[str, Any]:
