@@ -87,7 +87,7 @@ def intercept(gpu: Gpu, all_configs: bool = False) -> Iterator[Builds]:
     with (
         _active(stand_in),
         mock.patch.object(jit.JITFunction, "run", _recording(jit.JITFunction.run, stand_in, builds, seen)),
-        mock.patch.object(Autotuner, "run", _choosing(Autotuner, builds, all_configs)),
+        mock.patch.object(Autotuner, "run", _choosing(builds, all_configs)),
         mock.patch.object(Autotuner, "_bench", return_value=[1.0, 1.0, 1.0]),
     ):
         yield builds
@@ -130,7 +130,7 @@ def launches(gpu: Gpu) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
     with (
         _active(_Driver(gpu)),
         mock.patch.object(jit.JITFunction, "run", told),
-        mock.patch.object(Autotuner, "run", _choosing(Autotuner, Builds(), True)),
+        mock.patch.object(Autotuner, "run", _choosing(Builds(), True)),
     ):
         yield seen
 
@@ -264,7 +264,7 @@ def _recording(run: Callable[..., Any], driver: _Driver, builds: Builds, seen: s
     return recorded
 
 
-def _choosing(autotuner: Any, builds: Builds, all_configs: bool) -> Callable[..., Any]:
+def _choosing(builds: Builds, all_configs: bool) -> Callable[..., Any]:
     """Replace the search by a walk through the configurations, as pruned by the kernel's own hooks."""
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
