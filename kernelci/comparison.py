@@ -3,7 +3,7 @@
 A row compares where it has the metric `delta` (a fraction, head over base less one, with its interval). Beside it may
 stand `p`, `q`, `noise`, `floor`, `blocks`, `dropped`, `cycles`, `plain`, `again`, `time_base`, `time_head`,
 `roofline_base`, `roofline_head`; the same tags with `_end_to_end` compare the call with its host side. A row without
-`p` keeps the verdict that it has; one with `p_end_to_end` alone has the base's machine code, and its call is compared.
+`p` keeps the verdict that it has.
 """
 
 from collections.abc import Iterator, Sequence
@@ -141,12 +141,13 @@ def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
     """Which comparisons of a row take part: of the kernel's own time (""), of the call end to end."""
     if row.outcome is not Outcome.PASSED and (row.finding is None or row.finding.reason != SLOWER):
         return ()
-    return tuple(kind for kind in _KINDS if f"p{kind}" in found and f"delta{kind}" in found)
+    kinds = tuple(kind for kind in _KINDS if f"p{kind}" in found and f"delta{kind}" in found)
+    return kinds if "" in kinds else ()
 
 
 def _settled(kernel: str, row: Row, q_values: dict[str, float], rule: Rule, base: str) -> Row:
     found = by_tag(row.metrics)
-    verdicts, messages, doubts = [] if "" in q_values else [Verdict.SAME], [], list[str]()
+    verdicts, messages, doubts = list[Verdict](), list[str](), list[str]()
     for kind, q in q_values.items():
         practical = rule.end_to_end_floor if kind else rule.floor
         noise = _number(found[f"noise{kind}"].value) if f"noise{kind}" in found else 0.0
