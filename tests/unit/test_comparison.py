@@ -174,7 +174,7 @@ def test_cycles_of_what_is_the_same_do_not_matter(reports) -> None:
 
 def test_a_row_that_is_not_compared_on_the_device_keeps_its_verdict(reports) -> None:
     row = compared(0.12, 1e-7, 0.01, kind="_end_to_end", verdict=Verdict.SAME)
-    assert [row] == rows(settled(reports, row))
+    assert (row,) == rows(settled(reports, row))
 
 
 def test_another_choice_of_the_autotuner_is_the_cause(reports) -> None:
