@@ -166,9 +166,9 @@ def pair(
 
     series, control = blocks(size), blocks(0.0)[:12]
     for look in stats.LOOKS.at:
-        beside = control[:look]
-        effect = stats.effect(series[:look], aa=beside)
-        noise = stats.noise_floor(beside, look, series[:look])
+        aa = control[:look]
+        effect = stats.effect(series[:look], aa=aa)
+        noise = stats.noise_floor(aa, look, series[:look])
         said = stats.decide(effect, effect.p, trend.FLOOR, noise=noise)
         if said != "UNKNOWN":
             return str(said.value)

@@ -77,8 +77,8 @@ def _clocks(pairs: Pairs, slowdown: str, blocks: int) -> Array:
 
 def following(series: Array, control: Array) -> Array:
     """How times follow the clock, by `stats.following`, of log-ratios [..., blocks, channel] to [...]."""
-    seen, beside = (both[..., CYCLES] - both[..., EVENTS] for both in (series, control))
-    return stats.following(series[..., EVENTS], seen, control[..., EVENTS], beside)
+    seen, aa_seen = (both[..., CYCLES] - both[..., EVENTS] for both in (series, control))
+    return stats.following(series[..., EVENTS], seen, control[..., EVENTS], aa_seen)
 
 
 def steadied(series: Array, slope: Array) -> Array:

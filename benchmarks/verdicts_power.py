@@ -131,13 +131,13 @@ def judged(series: Array, control: Array) -> tuple[NDArray[np.int64], NDArray[np
     for blocks in stats.LOOKS.at:
         raw, before = series[..., :blocks, :], control[..., :blocks, :]
         slope = following(raw, before)
-        now, beside = steadied(raw, slope), steadied(before, slope)
-        effect, low, high, by_events = stats.effects(now[..., EVENTS], aa=beside[..., EVENTS])
-        by_wall, agree = _by_wall(effect, now[..., WALL], beside[..., WALL])
+        now, aa = steadied(raw, slope), steadied(before, slope)
+        effect, low, high, by_events = stats.effects(now[..., EVENTS], aa=aa[..., EVENTS])
+        by_wall, agree = _by_wall(effect, now[..., WALL], aa[..., WALL])
         still = said == UNKNOWN
         p = np.where(still, np.maximum(by_events, by_wall), p)
         limit = stats.LOOKS.limit(blocks)
-        floor = np.hypot(FLOOR, stats.noise_floors(beside[..., EVENTS], blocks, now[..., EVENTS]))
+        floor = np.hypot(FLOOR, stats.noise_floors(aa[..., EVENTS], blocks, now[..., EVENTS]))
         plain = stats.effects(raw[..., EVENTS], aa=before[..., EVENTS])
         apart = ((low > 0) | (high < 0)) & (np.abs(effect) > floor) & (q_values(p) <= limit) & (limit > 0)
         same = (low >= -FLOOR) & (high <= FLOOR) & ~apart & ~((slope < 0) & _differs(plain))
@@ -163,9 +163,9 @@ def _reaches(plain: tuple[Array, Array, Array, Array], effect: Array) -> Any:
     return (plain[0] * effect > 0) & (plain[1] - FLOOR <= effect) & (effect <= plain[2] + FLOOR)
 
 
-def _by_wall(effect: Array, wall: Array, beside: Array) -> tuple[Array, Any]:
+def _by_wall(effect: Array, wall: Array, aa: Array) -> tuple[Array, Any]:
     """The p that the referee's clock adds (0 where it shows the effect too), and whether it agrees."""
-    found, low, high, p = stats.effects(wall, aa=beside)
+    found, low, high, p = stats.effects(wall, aa=aa)
     shows = (p <= CONFIRMED) & (found * effect > 0)
     return np.where(shows, 0.0, p), (low - AGREE <= effect) & (effect <= high + AGREE)
 
