@@ -18,8 +18,6 @@ from kernelci.workbench.protocol import Done, Followed
 from kernelci.workbench.session import Session
 from kernelci.workbench.subject import MOVE_BYTES, MOVES, Poison, Subject
 
-TRIES = 16
-
 
 class Called(Struct, frozen=True):
     """The outputs after a call, and where they still held the poison."""
@@ -48,12 +46,20 @@ class Places:
             shift if place in staying else random.randrange(MOVES) * MOVE_BYTES
             for place, shift in enumerate(self._shifts)
         ]
-        for _ in range(TRIES):
-            places = dict(zip(names, random.sample(range(self.count), len(names)), strict=True))
-            if all(self._last.get(name) != place for name, place in places.items()):
-                break
+        places = self._elsewhere(names)
         self._last |= places
         return {name: place * self._stride + self._shifts[place] for name, place in places.items()}
+
+    def _elsewhere(self, names: Sequence[str]) -> dict[str, int]:
+        """A place by lot for each; who got that of last time changes with another for whom it is none."""
+        places = random.sample(range(self.count), self.count)  # of the names, then those that are left
+        last = [self._last.get(name) for name in names] + [None] * (self.count - len(names))
+        for at in (at for at in range(len(names)) if places[at] == last[at]):
+            others = [other for other in range(self.count) if other != at and last[other] != places[at]]
+            if others:
+                other = random.choice(others)
+                places[at], places[other] = places[other], places[at]
+        return dict(zip(names, places, strict=False))
 
     def words(self, size: int) -> torch.Tensor:
         """So many bytes that read as NaN everywhere."""
