@@ -33,7 +33,7 @@ from kernelci.stats import Effect, benjamini_hochberg, decide, least, shows
 SLOWER = "slower"
 # What a row's note begins with that tells a cause: by a profile of both sides, by a tool's rules, by an autotuner.
 EXPLAINS, ADVISES, CHOICE = "explains: ", "finding: ", "the autotuner chose otherwise: "
-_KINDS = ("", "_end_to_end")
+KINDS = ("", "_end_to_end")  # of what is compared: the call on the device, and end to end
 
 
 class ComparedRow(Struct, frozen=True):
@@ -141,7 +141,7 @@ def _compared(row: Row, found: dict[str, Metric]) -> tuple[str, ...]:
     """Which comparisons of a row take part: of the kernel's own time (""), of the call end to end."""
     if row.outcome is not Outcome.PASSED and (row.finding is None or row.finding.reason != SLOWER):
         return ()
-    kinds = tuple(kind for kind in _KINDS if f"p{kind}" in found and f"delta{kind}" in found)
+    kinds = tuple(kind for kind in KINDS if f"p{kind}" in found and f"delta{kind}" in found)
     return kinds if "" in kinds else ()
 
 

@@ -20,9 +20,12 @@ from pathlib import Path
 import evaluators
 import express
 from evaluators import ROOT, Place, Verdicts
-from table import Result, spliced, table
+from table import Result, table
 
-PAGE = ROOT / "docs" / "measurements.md"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import sections
+
 EVALUATORS: dict[str, tuple[Callable[[Place], Verdicts], str, str]] = {
     "kernelci": (evaluators.kernelci, "kernelbench", ""),
     "KernelBench": (evaluators.kernelbench, "kernelbench", "kernelbench"),
@@ -112,7 +115,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(EVALUATORS), type=_names, help="evaluators")
     parser.add_argument("--out", type=Path, default=Path("peers.md"))
     parser.add_argument("--logs", type=Path, help="folder that keeps what the evaluators printed, and their reports")
-    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"put it into {sections.PAGE.relative_to(ROOT)}")
     return parser.parse_args()
 
 
@@ -139,7 +142,7 @@ def main() -> int:
         text = options.out.read_text(encoding="utf-8")
         print(text)
         if options.write:
-            PAGE.write_text(spliced(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+            sections.write("peers", text)
     return code
 
 

@@ -6,7 +6,6 @@ from evaluators import Verdict
 from express import Kernel
 from msgspec import Struct
 
-BEGIN, END = "<!-- peers -->", "<!-- end of peers -->"
 HEAD = ("evaluator", "kernels", "s", "s a kernel", "honest passed", "others let through")
 
 
@@ -74,11 +73,3 @@ def _cell(found: Verdict | None) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def spliced(page: str, section: str) -> str:
-    """The page with the section between its markers, or at its end."""
-    section = f"{BEGIN}\n{section.strip()}\n{END}\n"
-    if BEGIN not in page:
-        return f"{page.rstrip()}\n\n{section}"
-    return page[: page.index(BEGIN)] + section + page[page.index(END) + len(END) + 1 :]

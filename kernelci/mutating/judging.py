@@ -86,11 +86,11 @@ def _climbed(
         sound = [climb for climb, error in zip(climbs, errors, strict=True) if error is None]
         list(threads.map(_Climb.look_for_unreached, sound))
         one = functools.partial(_Climb.one, deadline=deadline, told=told)
-        turns = {id(climb): [threads.submit(one, climb, *each) for each in climb.mutants] for climb in sound}
-        return [
-            tuple(turn.result() for turn in turns[id(climb)]) if error is None else error
+        turns = [
+            [threads.submit(one, climb, *each) for each in climb.mutants] if error is None else []
             for climb, error in zip(climbs, errors, strict=True)
         ]
+        return [error or tuple(turn.result() for turn in each) for each, error in zip(turns, errors, strict=True)]
 
 
 def _short(options: Config, folder: Path) -> Config:

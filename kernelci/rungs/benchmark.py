@@ -30,7 +30,6 @@ SAME_CODE = "the machine code and its launches are the base's own, byte for byte
 IDENTICAL = f"{SAME_CODE}, and so is the source: no comparison"
 OTHER_HOST = f"{SAME_CODE}; the source around it differs"
 BY_CHANCE = "the clocks disagreed in the first contest and not in the second: compared by the referee's clock alone"
-KINDS = ("", "_end_to_end")  # of what is compared: the call on the device, and end to end
 ROWS = 60  # of a report, for which q-values are looked ahead while others are still to be measured
 
 
@@ -121,7 +120,7 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
         metrics.append(figures.time_metric("time_base", "base", base, "of base's call"))
         metrics.append(figures.time_metric("time_head", "head", time, "of head's call"))
         metrics += figures.rooflines(calibration.ceiling_ns(cost, dtype), base, time)
-        for kind in KINDS:
+        for kind in comparison.KINDS:
             found = figures.Duel(one.blocks, calibration.overhead, end_to_end=bool(kind))
             metrics += [*found.metrics(kind, one.again), *found.metrics_again(one.again, kind)]
             notes += [BY_CHANCE] if found.by_chance(one.again) else []
@@ -209,7 +208,7 @@ def _differs(referee: Referee) -> duel.Differs:
     because its clocks disagree."""
 
     def differs(one: Measured, overhead: Overhead) -> bool:
-        duels = [(kind, _duel(one, overhead, kind)) for kind in KINDS]
+        duels = [(kind, _duel(one, overhead, kind)) for kind in comparison.KINDS]
         if any(found is None for _, found in duels):
             return True
         answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]

@@ -164,8 +164,10 @@ def audit(session: Session, one: TimedCase, auditor: Auditor, overhead: Overhead
     for _ in range(ATTEMPTS):
         window, many = _recorded(session, course)
         waited = overhead.wall(window) * window.calls
-        rooms = {"gap_ns": gap, "idle_ns": idle, "unsure_ns": overhead.unsure_ns}
-        audited = judge(alone, many, window.calls, waited, symbols, **rooms, expected=True)
+        audited = judge(
+            alone, many, window.calls, waited, symbols,
+            gap_ns=gap, idle_ns=idle, unsure_ns=overhead.unsure_ns, expected=True,
+        )  # fmt: skip
         text = difference(window, many, one, overhead, cost)
         if text:
             audited = replace(audited, findings=(*audited.findings, Finding("audit-differs", text)))

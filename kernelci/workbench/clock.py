@@ -6,7 +6,7 @@ kernel that does next to nothing, as the intercept of a line through windows of 
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -131,8 +131,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:
     """Windows of all sizes lie on one line whose intercept is the calibrated overhead. Raises Verdict("short-windows"):
     one takes longer, or less, than that explains."""
-    for window in off_line(full, short, cost):
-        expected = cost.ns + stats.center([cost.wall(one) for one in full])[0] * window.calls
+    for window, expected in off_line(full, short, cost):
         raise Verdict(
             "short-windows",
             f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "
@@ -140,24 +139,23 @@ def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) 
         )
 
 
-def off_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> list[Window]:
-    """The short windows that don't lie on that line.
+def off_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> Iterator[tuple[Window, float]]:
+    """The short windows that don't lie on that line, and what they should take, ns.
 
     A short window may be faster by what the clocks still allow before the power limit (on an H200 13 calls of a matmul
     ran 12 % faster than 56).
     """
-    if not full:
-        return []
+    if not full or not short:
+        return
     each = stats.center([cost.wall(window) for window in full])
     longest = max(window.wall_ns for window in full)
     spread = (each[2] - each[1]) / 2
     room = SPREADS * cost.spread + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
-
-    def off(window: Window) -> bool:
-        late, most = window.wall_ns - cost.ns - each[0] * window.calls, room + 3 * spread * window.calls
-        return late > most or -late > most + BOOST * each[0] * window.calls
-
-    return list(filter(off, short))
+    for window in short:
+        expected = cost.ns + each[0] * window.calls
+        late, most = window.wall_ns - expected, room + 3 * spread * window.calls
+        if late > most or -late > most + BOOST * each[0] * window.calls:
+            yield window, expected
 
 
 def check_possible(time: Time, floor_ns: float) -> None:

@@ -31,6 +31,7 @@ from kernelci.workbench.ticks import ticking
 Kind = Literal["full", "short", "solo", "warm", "each"]
 """Of a window: docs/benchmark.md says what each is for."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SHORTER: tuple[Kind, ...] = ("short", "solo")  # that must lie on one line with the full ones
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
@@ -234,12 +235,10 @@ class Contest:
         with watch() as watched:
             self.spent.add("probing", time.monotonic() - began)
             for one, kind in (*others, *steps):
-                try:
-                    window = one.go(self.number(index, kind), course, kind, self.spent)
-                except Verdict as verdict:
-                    self.faults[_owner(one.side), index] = verdict
+                window = self._went(one, index, course, kind)
+                if window is None:
                     return block
-                block.windows.setdefault(one.side if kind == "full" else f"{one.side}.{kind}", []).append(window)
+                block.windows.setdefault(named(one.side, kind), []).append(window)
                 block.noisy = block.noisy or (kind == "full" and is_noisy(window, course))
             began = time.monotonic()
             probe.wake()  # as the sides' full windows come behind others
@@ -252,18 +251,25 @@ class Contest:
     def _repeat(self, row: Sequence[Contestant], index: int, course: Course, block: Block) -> None:
         """Short windows that don't fit once more: a host that was busy for a moment must not make a measurement
         doubtful, and who is slow in them on purpose is so again."""
-        cost, kinds = probed_overhead(self.probed, self._overhead), ("short", "solo")
-        for one, kind in [(each, kind) for each in row for kind in each.kinds(course) if kind in kinds]:
+        cost = probed_overhead(self.probed, self._overhead)
+        for one, kind in [(each, kind) for each in row for kind in each.kinds(course) if kind in SHORTER]:
             full = [window for made in self.blocks[index] for window in made.windows.get(one.side, ())]
-            name = f"{one.side}.{kind}"
+            name = named(one.side, kind)
             for _ in range(REPEATS):
-                if not off_line(full, block.windows[name], cost):
+                if not any(off_line(full, block.windows[name], cost)):
                     break
-                try:
-                    block.windows[name] = [one.go(self.number(index, kind), course, kind, self.spent)]
-                except Verdict as verdict:
-                    self.faults[_owner(one.side), index] = verdict
+                window = self._went(one, index, course, kind)
+                if window is None:
                     return
+                block.windows[name] = [window]
+
+    def _went(self, one: Contestant, index: int, course: Course, kind: Kind) -> Window | None:
+        """A window; None where it is a fault of its side, which is kept."""
+        try:
+            return one.go(self.number(index, kind), course, kind, self.spent)
+        except Verdict as verdict:
+            self.faults[_owner(one.side), index] = verdict
+            return None
 
 
 class Spares:
@@ -303,6 +309,11 @@ def is_noisy(window: Window, course: Course) -> bool:
     """Whether the referee's fill was slower than usual just before a full window: somebody else computed there."""
     usual = course.usual_fill_ns
     return bool(usual) and window.fill_ns > QUIET_FACTOR * usual + QUIET_NS
+
+
+def named(side: str, kind: Kind) -> str:
+    """What a side's windows of a kind are called in a block: "head", "head.short"."""
+    return side if kind == "full" else f"{side}.{kind}"
 
 
 def _owner(side: str) -> str:

@@ -13,7 +13,7 @@ from kernelci.reference import Cost
 from kernelci.workbench import clock
 from kernelci.workbench.calibration import Calibration
 from kernelci.workbench.clock import Overhead, Time, Window
-from kernelci.workbench.contest import Block, fastest, log_ratios
+from kernelci.workbench.contest import SHORTER, Block, fastest, log_ratios, named
 
 NOISY_SHARE = 0.5
 CONFIRMED = 0.05  # the p with which the referee's clock must show an effect of its own
@@ -36,7 +36,8 @@ def checked_time(blocks: Sequence[Block], side: str, calibration: Calibration, c
         why = next((block.dropped for block in blocks if block.dropped), "there is none")
         raise Verdict("not-measured", f"no block of {side} counts: {why}")
     found = clock.time_of(full, calibration.overhead)
-    clock.check_line(full, [*windows(blocks, f"{side}.short"), *windows(blocks, f"{side}.solo")], calibration.overhead)
+    shorter = [window for kind in SHORTER for window in windows(blocks, named(side, kind))]
+    clock.check_line(full, shorter, calibration.overhead)
     clock.check_possible(found, calibration.least_ns(cost, dtype, full[0].calls))
     return found
 

@@ -22,6 +22,7 @@ from kernelci.workbench.judging import by_gates, by_reference, terms
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.poison import bits, poisoned
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
+from kernelci.workbench.subject import changeable
 
 FAMILY = "normal:0"
 WRONG = "wrong-while-timed"
@@ -254,15 +255,15 @@ class Bank:
             actual = self._left(name, slots, index, spots.get(name)).contiguous()
             if not self._own(name, actual, truth, inputs, slots):
                 self._gates(name, actual, truth, slots)
-        for name in self.layout.specs:
+        may_change = changeable(self.layout.outputs, self.reference.mutates)
+        for name in (name for name in self.layout.specs if name not in may_change):
             self._require_unchanged(name, inputs[name], slots, entries)
 
     def _require_unchanged(
         self, name: str, dealt: torch.Tensor, slots: torch.Tensor, entries: list[torch.Tensor]
     ) -> None:
-        """The chosen entries of an input are as they were dealt, unless it may change. Raises Verdict."""
-        may = {*self.reference.mutates, *self.layout.outputs, *(spec.alias for spec in self.layout.outputs.values())}
-        if name in may or not dealt.numel():
+        """The chosen entries of an input are as they were dealt. Raises Verdict."""
+        if not dealt.numel():
             return
         now = pieces.gathered(self.slots_of(name), slots, self._index(name, entries))
         changed = (bits(now) != bits(dealt)).view(len(slots), -1).any(dim=1)
@@ -290,15 +291,17 @@ class Bank:
 
     def _entries(self, slots: int) -> list[torch.Tensor]:
         """For each cut, which entries of each slot: (slots, entries). They differ from slot to slot."""
-        found: list[torch.Tensor] = []
-        columns = self._columns()
-        for cut, most in zip(self._cuts, self._most, strict=False):
-            afford = most
-            if not found:
-                afford = max(1, WHOLE_ELEMENTS // max(1, slots * columns))
-                most = max(most, min(ROWS // max(1, slots), ROWS_ELEMENTS // max(1, columns)))
-            found.append(self._some(slots, cut.size, min(most, cut.size, afford)).to(self._arena.device))
-        return found
+        counts = (self._rows(slots), self._most[1])
+        return [
+            self._some(slots, cut.size, min(count, cut.size)).to(self._arena.device)
+            for cut, count in zip(self._cuts, counts, strict=False)
+        ]
+
+    def _rows(self, slots: int) -> int:
+        """How many rows of each slot: more where slots are few, fewer where not so many elements are affordable."""
+        columns = max(1, self._columns())
+        more = min(ROWS // max(1, slots), ROWS_ELEMENTS // columns)
+        return min(max(self._most[0], more), max(1, WHOLE_ELEMENTS // max(1, slots * columns)))
 
     def _columns(self) -> int:
         """Output elements of one row, as far as a second cut leaves them."""

@@ -1,5 +1,7 @@
 """A case under one draw, as calls see it: its tensors in a slot, the message of a call, and what a call may change."""
 
+from collections.abc import Iterable, Mapping
+
 import torch
 
 from kernelci.errors import Verdict
@@ -67,13 +69,13 @@ class Subject:
 
     def accept(self, arena: Arena, plan: Plan) -> None:
         """Take what a call may change as it is now for how it should be: elements, not what a layout leaves between."""
-        slot = arena.expected(plan.base, plan.end)
-        for place in {place for name, place in plan.places.items() if name in self._changeable()}:
+        slot, names = arena.expected(plan.base, plan.end), self._changeable()
+        for place in {place for name, place in plan.places.items() if name in names}:
             _put(_within(slot, plan, place), arena.view(place))
 
     def _changeable(self) -> set[str]:
         """Names of what a kernel may write to."""
-        return {*self.outputs, *self._drawn.mutates, *(spec.alias for spec in self.outputs.values())}
+        return changeable(self.outputs, self._drawn.mutates)
 
     def check_returned(self, done: Done, parameters: tuple[str, ...]) -> None:
         """Raise Verdict where the entry returned something else than is declared."""
@@ -118,6 +120,11 @@ class Subject:
             raise Verdict(
                 "out-of-bounds", f"bytes between the elements of {', '.join(padded)} (the padding) were overwritten"
             )
+
+
+def changeable(outputs: Mapping[str, TensorSpec], mutates: Iterable[str]) -> set[str]:
+    """Names of what a kernel may write to: outputs, inputs that they lie in, inputs that may change."""
+    return {*outputs, *mutates, *(spec.alias for spec in outputs.values())}
 
 
 def _put(target: torch.Tensor, values: torch.Tensor) -> None:

@@ -166,8 +166,8 @@ kernelci's throughput is 3.0 times that of KernelBench.
 
 
 def test_a_section_takes_its_own_place(peers: SimpleNamespace) -> None:
-    page = peers.table.spliced("# Page\n", "one")
-    again = peers.table.spliced(f"{page}\nmore\n", "two")
+    page = peers.compare.sections.spliced("# Page\n", "peers", "one")
+    again = peers.compare.sections.spliced(f"{page}\nmore\n", "peers", "two")
     assert "# Page\n\n<!-- peers -->\ntwo\n<!-- end of peers -->\n\nmore\n" == again
 
 
