@@ -14,6 +14,9 @@ from kernelci.workbench.calibration import Probe
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Source
 from kernelci.workbench.session import Limits, Session
+from kernelci.workbench.slots import Bank, layout
+
+from .made_banks import COUNT, MakeBank, Written
 
 MakeSession = Callable[..., Session]
 Opener = Callable[[Arena], Session]
@@ -94,3 +97,19 @@ def written(tmp_path: Path) -> Callable[[str], Reference]:
         return load(path)
 
     return make
+
+
+@pytest.fixture
+def bank(written: Written) -> Iterator[MakeBank]:
+    """Make a bank for the case of a reference with this text."""
+    arenas: list[Arena] = []
+
+    def make(text: str, count: int = COUNT, seed: str = "s") -> Bank:
+        reference = written(text)
+        (case,) = reference.cases()
+        arenas.append(Arena("cpu", count * layout(reference, case).stride))
+        return Bank(reference, case, arenas[-1], count, seed)
+
+    yield make
+    for arena in arenas:
+        arena.close()

@@ -11,7 +11,7 @@ from kernelci.workbench import nvml, slots
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import PROBE_SIZES, Probe
 from kernelci.workbench.clock import Overhead, Window
-from kernelci.workbench.contest import Block, Contest, Contestant, Course, Opener, Spares
+from kernelci.workbench.contest import Block, Contest, Contestant, Course, Opener
 from kernelci.workbench.protocol import Prepared, Series
 from kernelci.workbench.series import Mode
 from kernelci.workbench.session import Session
@@ -393,39 +393,3 @@ def test_a_kernel_is_prepared_for_the_case_whose_turn_it_is(fight: Fight, opener
     found = fight({"base": planned, "head": planned}, cases=2)
 
     assert ({}, [1, 1]) == (found.faults, [len(blocks) for blocks in found.blocks])
-
-
-@pytest.fixture
-def spares(honest: Opener) -> Iterator[tuple[Spares, Arena]]:
-    """Two processes that start together, and an arena for them."""
-    arena, made = Arena("cpu", 2**12), Spares(honest, 2)
-    yield made, arena
-    made.close()
-    arena.close()
-
-
-def test_the_first_processes_start_together_and_later_ones_when_they_are_needed(spares: tuple[Spares, Arena]) -> None:
-    opened, arena = spares
-    sessions = [opened(arena) for _ in range(3)]
-    lives = [session.life for session in sessions]
-    for session in sessions:
-        session.close()
-    assert ([1, 1, 0], 3) == (lives, len(set(map(id, sessions))))
-
-
-def test_processes_that_nobody_asked_for_are_ended(spares: tuple[Spares, Arena]) -> None:
-    opened, arena = spares
-    opened(arena).close()
-    (left,) = opened._left
-    opened.close()
-    assert 0 == left.life
-
-
-def test_a_process_that_can_not_start_is_met_where_it_is_used(opener: MakeOpener) -> None:
-    arena, opened = Arena("cpu", 2**12), Spares(opener("raise ValueError('no')"), 2)
-    try:
-        with pytest.raises(Verdict, match="no"):
-            opened(arena).start()
-    finally:
-        opened.close()
-        arena.close()
