@@ -14,6 +14,7 @@ from pathlib import Path
 from kernelci import catalog, config, mutating
 from kernelci.errors import KernelciError
 from kernelci.mutating import report
+from kernelci.mutating.mutants import Request
 from kernelci.mutating.outcomes import Fate, Result
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,16 +26,11 @@ def main() -> int:
     """Judge them all together; after the budget no other one begins, and what is done is printed and written."""
     options = _options()
     os.environ.setdefault("KERNELCI_LANES", str(min(GPU_LANES, os.cpu_count() or 1)))
-    requests = [
-        mutating.select(ROOT, name, limit=options.limit, seed=options.seed, all_draws=options.all_draws)
-        for name in _kernels(options.kernels)
-    ]
-    results = []
-    for found in mutating.judge_all(ROOT, requests, options.budget, _say):
-        if isinstance(found, KernelciError):
-            print(found.rendered(), file=sys.stderr)
-        else:
-            results.append(found)
+    requests = [request for name in _kernels(options.kernels) for request in _requests(name, options)]
+    judged = mutating.judge_all(ROOT, requests, options.budget, _say) if requests else []
+    results = [found for found in judged if not isinstance(found, KernelciError)]
+    for error in (found for found in judged if isinstance(found, KernelciError)):
+        print(error.rendered(), file=sys.stderr)
     if options.json:
         options.json.write_bytes(report.encode(results))
     _show(results)
@@ -55,6 +51,15 @@ def _options() -> argparse.Namespace:
 def _kernels(patterns: list[str]) -> list[str]:
     found = catalog.scan(ROOT, config.load(ROOT)).select(patterns)
     return [kernel.name for kernel in found if patterns or kernel.backend in BACKENDS]
+
+
+def _requests(name: str, options: argparse.Namespace) -> list[Request]:
+    """A kernel's mutants; none, and why, where they can't be made."""
+    try:
+        return [mutating.select(ROOT, name, limit=options.limit, seed=options.seed, all_draws=options.all_draws)]
+    except KernelciError as error:
+        print(error.rendered(), file=sys.stderr)
+        return []
 
 
 def _say(line: str) -> None:
