@@ -1,11 +1,13 @@
 """Mutants up the ladder: many in one climb, sharing its warm processes and its oracles."""
 
 import functools
+import itertools
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +38,7 @@ INTERPRETER_ELEMENTS = 2**21
 JUDGING = ("correctness", "perturb")
 
 Told = Callable[[Judged], None]
+_Item = TypeVar("_Item")
 
 
 def judge(
@@ -76,21 +79,29 @@ def _result(request: Request, device: str, took_s: float, found: tuple[Judged, .
 def _climbed(
     court: Court, requests: Sequence[Request], folder: Path, deadline: float, told: Told | None
 ) -> list[tuple[Judged, ...] | KernelciError]:
-    """Everything is handed to the compilers at once, the originals first; then one climb after another per lane."""
+    """Everything is handed to the compilers at once, the originals first; then one climb after another per lane, the
+    kernels in turns, so that a budget that ends has been spent on all of them."""
     climbs = [_Climb(court, request, folder / str(number)) for number, request in enumerate(requests)]
-    for climb in climbs:
-        climb.start_mutants()
+    for climb, mutant in _in_turns([(climb, mutant) for mutant in climb.request.mutants] for climb in climbs):
+        climb.start(mutant)
     lanes = court.config.lanes or LANES[court.device.is_gpu]
     with ThreadPoolExecutor(lanes, thread_name_prefix="mutant") as threads:
         errors = list(threads.map(_Climb.error_of_original, climbs))
         sound = [climb for climb, error in zip(climbs, errors, strict=True) if error is None]
         list(threads.map(_Climb.look_for_unreached, sound))
         one = functools.partial(_Climb.one, deadline=deadline, told=told)
-        turns = [
-            [threads.submit(one, climb, *each) for each in climb.mutants] if error is None else []
-            for climb, error in zip(climbs, errors, strict=True)
+        judged: dict[_Climb, list[Future[Judged]]] = {climb: [] for climb in climbs}
+        for climb, started in _in_turns([(climb, each) for each in climb.mutants] for climb in sound):
+            judged[climb].append(threads.submit(one, climb, *started))
+        return [
+            error or tuple(turn.result() for turn in judged[climb]) for climb, error in zip(climbs, errors, strict=True)
         ]
-        return [error or tuple(turn.result() for turn in each) for each, error in zip(turns, errors, strict=True)]
+
+
+def _in_turns(rows: Iterable[Iterable[_Item]]) -> Iterator[_Item]:
+    """The first of each row, then the second of each that has one, and so on."""
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*rows))
+    return (item for item in turns if item is not None)
 
 
 def _short(options: Config, folder: Path) -> Config:
@@ -110,7 +121,7 @@ class _Climb:
 
     def __init__(self, court: Court, request: Request, folder: Path) -> None:
         self._court = court
-        self._request = request
+        self.request = request
         self._kernel = request.kernel
         self._folder = folder
         self._target = target_of(request.kernel, court.config, court.device)
@@ -123,12 +134,9 @@ class _Climb:
         self._unreached: frozenset[str] = frozenset()
         self.mutants: list[tuple[Mutant, KernelReferee]] = []
 
-    def start_mutants(self) -> None:
-        """Begin to compile them all."""
-        self.mutants = [
-            (mutant, self._started(project.mutated(self._kernel, mutant, self._folder)))
-            for mutant in self._request.mutants
-        ]
+    def start(self, mutant: Mutant) -> None:
+        """Begin to compile it."""
+        self.mutants.append((mutant, self._started(project.mutated(self._kernel, mutant, self._folder))))
 
     def _place(self, name: str) -> Path:
         return self._folder / "kernels" / name
@@ -155,7 +163,7 @@ class _Climb:
         fate = self._why_alive(mutant, kernel)
         if fate is not Fate.SURVIVED:
             return msgspec.structs.replace(found, fate=fate, allclose="", allclose_one="")
-        if self._court.device.is_gpu or not self._request.all_draws:
+        if self._court.device.is_gpu or not self.request.all_draws:
             return found
         again = outcomes.judged(mutant, self._with_all_draws(kernel), found.diff)
         return msgspec.structs.replace(again, allclose=found.allclose, allclose_one=found.allclose_one)
@@ -191,7 +199,7 @@ class _Climb:
 
     def _started_probes(self) -> dict[str, KernelReferee]:
         """By function, the kernel without that function's stores."""
-        functions = {mutant.reaches for mutant in self._request.mutants}
+        functions = {mutant.reaches for mutant in self.request.mutants}
         return {
             name: self._started(
                 project.variant(self._kernel, f"{self._kernel.name}#{name}", changed, self._place(name))
