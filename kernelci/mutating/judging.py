@@ -147,12 +147,12 @@ class _Climb:
         return referee
 
     def one(self, mutant: Mutant, referee: KernelReferee, deadline: float, told: Told | None) -> Judged:
-        """Climb with a mutant, unless it is too late."""
+        """Climb with a mutant, unless it is too late; only in time is a survivor looked at again."""
         in_time = time.monotonic() < deadline
         report = _climb(referee, self._with_allclose) if in_time else None
         change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
         found = outcomes.judged(mutant, report, change)
-        if found.fate is Fate.SURVIVED:
+        if found.fate is Fate.SURVIVED and time.monotonic() < deadline:
             found = self._looked_closer(found, mutant, referee.kernel)
         if told is not None:
             told(found)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelci.reference import LAYOUTS, Case, Reference, Sizes, check, load
+from kernelci.reference import LAYOUTS, Case, Reference, Sizes, check, load, sizes
 from kernelci.workbench import hidden
 from kernelci.workbench.arena import laid_out
 from kernelci.workbench.drawn import VARIED, make, plan, planned, split
@@ -127,6 +127,18 @@ def test_sizes_are_multiples(softmax: Reference, multiple: int) -> None:
     source = hidden.random.Random(3)
     sizes = [hidden.resized(CASE, domain, source).rows for _ in range(200)]
     assert all(domain["rows"].allow(size) for size in sizes)
+
+
+def test_half_of_the_hidden_cases_are_aligned_in_every_size() -> None:
+    domain, source = {"rows": sizes(1, 4096), "cols": sizes(1, 8192)}, hidden.random.Random(3)
+    found = [hidden.resized(CASE, domain, source) for _ in range(400)]
+    aligned = sum(case.rows % 8 == 0 and case.cols % 8 == 0 for case in found)
+    assert 180 < aligned < 240
+
+
+def test_sizes_without_a_multiple_in_their_domain_are_not_aligned() -> None:
+    source = hidden.random.Random(3)
+    assert {7} == {hidden.resized(CASE, {"rows": sizes(7, 7)}, source).rows for _ in range(40)}
 
 
 def test_lengths_add_up() -> None:
