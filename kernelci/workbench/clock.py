@@ -139,18 +139,22 @@ def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) 
         )
 
 
-def off_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> Iterator[tuple[Window, float]]:
+def off_line(
+    full: Sequence[Window], short: Sequence[Window], cost: Overhead, tight: bool = False
+) -> Iterator[tuple[Window, float]]:
     """The short windows that don't lie on that line, and what they should take, ns.
 
     A short window may be faster by what the clocks still allow before the power limit (on an H200 13 calls of a matmul
-    ran 12 % faster than 56).
+    ran 12 % faster than 56). `tight`: nothing is allowed for what the line itself is unsure by, which more windows
+    will narrow.
     """
     if not full or not short:
         return
     each = stats.center([cost.wall(window) for window in full])
     longest = max(window.wall_ns for window in full)
-    spread = (each[2] - each[1]) / 2
-    room = SPREADS * cost.spread + (cost.high - cost.low) / 2 + INTERCEPT_SHARE * longest
+    spread = 0.0 if tight else (each[2] - each[1]) / 2
+    unsure = 0.0 if tight else (cost.high - cost.low) / 2
+    room = SPREADS * cost.spread + unsure + INTERCEPT_SHARE * longest
     for window in short:
         expected = cost.ns + each[0] * window.calls
         late, most = window.wall_ns - expected, room + 3 * spread * window.calls

@@ -35,7 +35,7 @@ SHORTER: tuple[Kind, ...] = ("short", "solo")  # that must lie on one line with 
 Opener = Callable[[Arena], Session]
 COPIED = "the copy of its result is in the time"
 EACH_CALLS = 32  # of a window that waits for the device after each call
-REPEATS = 2  # of a short window that does not fit the others
+REPEATS = 3  # of a short window that does not fit the others
 STARTS = 32  # processes that start or end at once: all of a contest, as a rule
 Watch = Callable[[], nvml.Watch]
 Item = TypeVar("Item")
@@ -250,13 +250,16 @@ class Contest:
 
     def _repeat(self, row: Sequence[Contestant], index: int, course: Course, block: Block) -> None:
         """Short windows that don't fit once more: a host that was busy for a moment must not make a measurement
-        doubtful, and who is slow in them on purpose is so again."""
+        doubtful, and who is slow in them on purpose is so again. The last one counts.
+
+        With so few windows the line is unsure and would let much pass that later ones make a misfit: so it is tight.
+        """
         cost = probed_overhead(self.probed, self._overhead)
         for one, kind in [(each, kind) for each in row for kind in each.kinds(course) if kind in SHORTER]:
             full = [window for made in self.blocks[index] for window in made.windows.get(one.side, ())]
             name = named(one.side, kind)
             for _ in range(REPEATS):
-                if not any(off_line(full, block.windows[name], cost)):
+                if not any(off_line(full, block.windows[name], cost, tight=True)):
                     break
                 window = self._went(one, index, course, kind)
                 if window is None:

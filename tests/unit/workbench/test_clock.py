@@ -6,9 +6,19 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kernelci.errors import Verdict
-from kernelci.workbench.clock import Overhead, Window, check_line, check_possible, overhead, probed_overhead, time_of
+from kernelci.workbench.clock import (
+    Overhead,
+    Window,
+    check_line,
+    check_possible,
+    off_line,
+    overhead,
+    probed_overhead,
+    time_of,
+)
 
 COST = Overhead(30_000.0, 29_000.0, 31_000.0, 1_000.0, 5_000.0, 400.0)
 CALLS = 1000
@@ -135,6 +145,12 @@ def test_short_windows_may_run_at_a_higher_clock() -> None:
 
 def test_what_a_window_may_lie_off() -> None:
     _line([_window(calls=1, extra=1e5), _window(calls=300, extra=-1e5)])
+
+
+def test_a_tight_line_allows_for_nothing_that_it_is_unsure_by() -> None:
+    full, short = [_window(extra=extra) for extra in (-1e5, 1e5)], [_window(calls=300, extra=5e5)]
+    wide = replace(COST, high=COST.ns + 1e7)
+    assert ([], short) == ([*off_line(full, short, wide)], [one for one, _ in off_line(full, short, wide, tight=True)])
 
 
 @pytest.mark.parametrize(("full", "short"), [([], [_window()]), ([_window()], [])])

@@ -21,7 +21,7 @@ MakeOpener = Callable[..., Opener]
 Fight = Callable[..., Contest]
 PAIR, WITH_AA = ("base", "head"), ("base", "head", "base'")
 FULL = 4
-ANY = Overhead(0.0, 0.0, 1e18, 0.0)  # every short window fits
+ANY = Overhead(0.0, 0.0, 1e18, 0.0, spread=1e18)  # every short window fits
 NONE = Overhead(1e15, 1e15, 1e15, 0.0)  # none does
 TEXT = """
 independent = {"rows": ("x",)}
