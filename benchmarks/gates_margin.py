@@ -133,6 +133,7 @@ def _plain(values: Tensor) -> Tensor:
 
 HONEST = {
     "other order": Arithmetic(lanes(torch.float32), exp=exp2, product=blocks(torch.float32, 32)),
+    "one accumulator": Arithmetic(lanes(torch.float32), exp=exp2, product=blocks(torch.float32, 1)),
     "256 threads": Arithmetic(threads(256), product=blocks(torch.float32, 128)),
     "backwards": Arithmetic(lambda values: _plain(values.flip(-1)), product=lambda a, b: a.flip(1) @ b.flip(1).T),
 }

@@ -137,7 +137,9 @@ def _next(found: Place, stop: float, hints: tuple[str, ...]) -> Iterator[str]:
         yield "fewer launches, or more work in one"
     least = found.limit_ns / stop
     if 0 < least < work.time_ns:
-        yield f"up to {work.time_ns / least:.2g} times faster before the limit"
+        factor = work.time_ns / least
+        much = f"{factor:.2g} times" if factor >= 1.1 else f"{100 * (factor - 1):.2g} %"
+        yield f"up to {much} faster before the limit"
 
 
 def _percent(share: float) -> str:

@@ -18,6 +18,11 @@ terms (up to 2^18), as a thread loses half an ulp with every addition of equal t
 errors that were simulated, 32 lanes that add one by one included, stay below 1, and the least that a careless one gets
 (tf32 and fp16 round at 4096 ulp) is some 50. Below float32's smallest normal number a GPU may flush to zero, so that
 much is always allowed.
+
+In a draw of equal elements an output's elements share one error, so that their RMSE is held to what an element is, in
+both precisions. And who adds n equal terms in one accumulator, as nearly every product of matrices does, loses up to
+n / 3 ulp there (half an ulp of each partial sum, all in one direction: n / 4 in the last binade, a quarter of it in the
+one before, and so on): that is granted for as many terms as one thread may add up.
 """
 
 import itertools
@@ -45,6 +50,31 @@ MOST_MOVED = (
     2.0**-11
 )  # of the largest element of a group: where an answer jumps, as a rounded one does, no more is granted
 RMSE_FLOOR_ULP = {"full": 3.0, "low": 1 / math.sqrt(12)}
+EQUAL_TERM_ULP = 1 / 3  # what each of equal terms may add to the error of a sum in one accumulator
+MOST_IN_ONE = 2**14  # terms in one accumulator
+
+
+class Gates(Struct, frozen=True):
+    """What one element and the RMSE may be off by: a factor, and what it is of where the honest error is less, ulp."""
+
+    worst: float
+    worst_floor: float
+    rmse: float
+    rmse_floor: float
+
+
+def gates(precision: str, kind: Float, budget: Budget, terms: int, equal_terms: bool) -> Gates:
+    """The gates of an output of this precision and type; `terms` and `equal_terms` as in `compare`."""
+    worst, rmse = budget.worst or WORST_FACTOR[precision], budget.rmse or RMSE_FACTOR[precision]
+    worst_floor, rmse_floor = HALF_ULP, RMSE_FLOOR_ULP[precision]
+    if precision == "full":
+        more = min(terms, MOST_TERMS) / TERMS_PER_ULP
+        # A quarter of the range of exponents: 32 for float32.
+        worst_floor, rmse_floor = max(32.0, -math.log2(kind.smallest_normal) / 4) + more, rmse_floor + more
+        worst_floor += EQUAL_TERM_ULP * min(terms, MOST_IN_ONE) / worst if equal_terms else 0.0
+    if equal_terms and not budget.rmse:
+        rmse, rmse_floor = worst, worst_floor
+    return Gates(worst, worst_floor, rmse, rmse_floor)
 
 
 class Errors(Struct, frozen=True):
@@ -141,13 +171,16 @@ def compare(
     budget: Budget | None = None,
     terms: int = 0,
     moved: torch.Tensor | None = None,
+    equal_terms: bool = False,
 ) -> Comparison:
     """Compare one output (any shape) with the oracle (float64, same shape); `honest` is in the output's dtype.
 
-    `terms`: how long a sum may be at the most, by the inputs' shapes. `moved`: the honest answer to inputs that are off
-    by an ulp; what it is off by counts as honest too, up to what tf32 would cost.
+    `terms`: how long a sum may be at the most, by the inputs' shapes; `equal_terms`: the inputs' elements are equal, at
+    least along a row. `moved`: the honest answer to inputs that are off by an ulp; what it is off by counts as honest
+    too, up to what tf32 would cost.
     """
-    return settled([comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms, moved)])[0]
+    begun = comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms, moved, equal_terms)
+    return settled([begun])[0]
 
 
 def comparing(
@@ -160,15 +193,16 @@ def comparing(
     budget: Budget | None = None,
     terms: int = 0,
     moved: torch.Tensor | None = None,
+    equal_terms: bool = False,
 ) -> Pending:
     """`compare`, begun: nothing here waits for the device."""
     if not is_float(actual.dtype):
         return _exact(name, actual, oracle)
-    gate, room, terms = precision or precision_of(actual.dtype), budget or Budget(), min(terms, MOST_TERMS)
-    kind = facts(actual.dtype)
+    precision, kind = precision or precision_of(actual.dtype), facts(actual.dtype)
+    gate = gates(precision, kind, budget or Budget(), terms, equal_terms)
     got, fair = decoded(actual), decoded(honest)
     rounded = decoded(encoded(oracle, actual.dtype))
-    margin = _margin(oracle, fair, kind, room.worst or WORST_FACTOR[gate], _element_floor(gate, kind, terms))
+    margin = _margin(oracle, fair, kind, gate.worst, gate.worst_floor)
     doubtful = edges.at_the_edge(oracle, kind, margin)
     misplaced = torch.where(
         doubtful, ~edges.either_side(got, oracle, margin), edges.misplaced(got, rounded, oracle, kind, nan_allowed)
@@ -180,15 +214,16 @@ def comparing(
     error = torch.where(counted, got - oracle, 0.0).abs()
     honest_error = torch.where(counted, fair - oracle, 0.0).abs()
     if moved is not None:
-        off = torch.where(counted, decoded(moved) - oracle, 0.0).abs().nan_to_num(0.0) * (1 + terms / TERMS_PER_ULP)
+        off = torch.where(counted, decoded(moved) - oracle, 0.0).abs().nan_to_num(0.0)
+        off *= 1 + min(terms, MOST_TERMS) / TERMS_PER_ULP
         honest_error = torch.maximum(honest_error, torch.minimum(off, MOST_MOVED * _group_max(truth.abs())))
     ulp = ulp_at(truth, actual.dtype)
-    allowed = torch.maximum(_group_max(honest_error), ulp * _element_floor(gate, kind, terms))
-    bound = (room.worst or WORST_FACTOR[gate]) * allowed + min(FLUSHED, kind.smallest_normal)
+    allowed = torch.maximum(_group_max(honest_error), ulp * gate.worst_floor)
+    bound = gate.worst * allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
     figures = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
     figures = torch.cat([figures, _steadiness(expected | (torch.isnan(fair) & torch.isinf(rounded)), oracle, fair)])
-    return Pending(figures, lambda numbers: _judged(name, gate, numbers, bad, room, terms))
+    return Pending(figures, lambda numbers: _judged(name, precision, numbers, bad, gate))
 
 
 def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor) -> torch.Tensor:
@@ -197,13 +232,6 @@ def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor
     if not oracle.numel():
         return torch.zeros(2, dtype=torch.float64, device=oracle.device)
     return torch.stack([torch.where(expected, values, 0.0).square().sum() for values in (fair - oracle, oracle)])
-
-
-def _element_floor(precision: str, kind: Float, terms: int) -> float:
-    """In ulp: a quarter of the range of exponents for full precision (32 for float32), half an ulp for low."""
-    if precision != "full":
-        return HALF_ULP
-    return max(32.0, -math.log2(kind.smallest_normal) / 4) + terms / TERMS_PER_ULP
 
 
 def decided(name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str = "own") -> Pending:
@@ -226,20 +254,17 @@ def _decided(
     return Comparison(name, precision, errors, none, math.inf if wrong else 0.0, 0.0, 0.0, 0, bad, True, text)
 
 
-def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, budget: Budget, terms: int) -> Comparison:
+def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, gate: Gates) -> Comparison:
     (count, peak, power, misplaced, worst_ratio, ulp2, actual_dot, actual_power, honest_dot, honest_power, *rest) = sums
     lost, kept = rest.pop(-2), rest.pop()
     count = max(count, 1.0)
     rms = math.sqrt(power / count)
     errors = _errors(rest[:4], count, peak, rms, actual_dot, actual_power, power)
     honest = _errors(rest[4:], count, peak, rms, honest_dot, honest_power, power)
-    floor = math.sqrt(ulp2 / count) * (
-        RMSE_FLOOR_ULP[precision] + (terms / TERMS_PER_ULP if precision == "full" else 0)
-    )
-    factor = budget.rmse or RMSE_FACTOR[precision]
-    rmse_bound = factor * max(honest.rmse, floor)
+    floor = math.sqrt(ulp2 / count) * gate.rmse_floor
+    rmse_bound = gate.rmse * max(honest.rmse, floor)
     cosine_floor = 0.5 * (floor / rms) ** 2 if rms else 0.0
-    cosine_bound = factor**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
+    cosine_bound = gate.rmse**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
     return Comparison(
         name,
         precision,

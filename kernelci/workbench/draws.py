@@ -219,6 +219,7 @@ FAMILIES: dict[str, Callable[[Draw, Shape, torch.dtype], torch.Tensor]] = {
     "offset": _offset,
     "sentinels": _sentinels,
 }
+EQUAL = ("constant", "constant-rows")  # whose elements are equal, at least along the last axis
 STRESS = tuple(name for name in FAMILIES if name != "normal")
 
 

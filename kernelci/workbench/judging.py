@@ -54,6 +54,7 @@ def by_gates(reference: Reference, name: str, actual: torch.Tensor, truth: Truth
         reference.budget,
         terms,
         truth.moved.get(name),
+        truth.equal_terms,
     )
 
 

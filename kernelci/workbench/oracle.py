@@ -21,12 +21,14 @@ from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 class Truth(Struct, frozen=True):
     """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes.
 
-    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision.
+    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision. `equal_terms`:
+    the draw's elements are equal, at least along a row, so that rounding goes one way in a sum of them.
     """
 
     oracle: dict[str, torch.Tensor]
     honest: dict[str, torch.Tensor]
     moved: dict[str, torch.Tensor] = {}
+    equal_terms: bool = False
 
 
 def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Truth:
@@ -74,15 +76,15 @@ def ask_stacked(
         return truth.oracle, truth.honest, truth.moved
 
     try:
-        return Truth(*torch.func.vmap(one, randomness="error")(tensors))
+        sides = torch.func.vmap(one, randomness="error")(tensors)
     except (ReferenceFailed, RuntimeError, ValueError):  # ValueError: there is no tensor to map over
         each = [one({name: value[index] for name, value in tensors.items()}) for index in range(count)]
-        return Truth(
-            *(
-                {name: torch.stack([side[name] for side in sides]) for name in sides[0]}
-                for sides in zip(*each, strict=True)
-            )
-        )
+        sides = [
+            {name: torch.stack([answers[name] for answers in calls]) for name in calls[0]}
+            for calls in zip(*each, strict=True)
+        ]
+    found, honest, of_moved = sides
+    return Truth(found, honest, of_moved)
 
 
 def rounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -85,6 +85,33 @@ def test_a_million_equal_terms_by_256_threads_pass() -> None:
     assert compare("mean", actual, x.double()[:, 0], x[:, 0].clone(), terms=2**20).passed
 
 
+def _one_by_one(terms: torch.Tensor, accumulator: torch.dtype) -> torch.Tensor:
+    """Sums along the last axis, in one accumulator."""
+    total = torch.zeros(terms.shape[:-1], dtype=accumulator)
+    for term in terms.double().unbind(-1):
+        total = (total.double() + term).to(accumulator)
+    return total
+
+
+@pytest.mark.parametrize("count", [256, 2048, 8192])
+@pytest.mark.parametrize(("accumulator", "passed"), [(torch.float32, True), (torch.float16, False)])
+def test_equal_terms_in_one_accumulator(accumulator: torch.dtype, passed: bool, count: int) -> None:
+    x = (torch.rand(64, 1, generator=torch.Generator().manual_seed(3)) / 8 + 0.5) / 2**6
+    actual, oracle = _one_by_one(x.expand(-1, count), accumulator).float(), x.double()[:, 0] * count
+    found = [
+        compare("c", one, truth, truth.float(), terms=count, equal_terms=True).passed
+        for one, truth in zip(actual.unsqueeze(1), oracle.unsqueeze(1), strict=True)
+    ]
+    assert passed == all(found)
+
+
+def test_what_shares_one_rounding_may_be_rounded_the_other_way() -> None:
+    oracle = torch.full((64, 64), 1 + 0.3 * 2**-7, dtype=torch.float64)
+    low, high = (torch.full((64, 64), value, dtype=torch.bfloat16) for value in (1.0, 1 + 2**-7))
+    found = [compare("c", high, oracle, low, equal_terms=equal).passed for equal in (False, True)]
+    assert [False, True] == found
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_accumulation_fails(dtype: torch.dtype) -> None:
     assert not _judged(_in_blocks(*_inputs(dtype), accumulator=dtype), dtype).passed
