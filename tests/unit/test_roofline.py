@@ -36,6 +36,12 @@ MATMUL = 800e9  # FLOP that take 1 ms
             Advice.GO_ON,
             "go on: 80 % of the matmul peak, bound by compute; up to 1.1 times faster before the limit",
         ),
+        (
+            Work(1e6, COPY, 1.15e6),
+            Bound.MEMORY,
+            Advice.GO_ON,
+            "go on: 87 % of a copy's bandwidth, bound by memory; up to 3.5 % faster before the limit",
+        ),
         (Work(MATMUL, 1e6, 1e6), Bound.COMPUTE, Advice.STOP, "stop: 100 % of the matmul peak, bound by compute"),
         (
             Work(0.0, 4e6, 2500.0),
