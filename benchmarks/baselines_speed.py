@@ -26,7 +26,7 @@ from warmed import Warmed  # noqa: E402
 
 from kernelci import catalog, config, ladder  # noqa: E402
 from kernelci.court import BASELINE, Court, Start, start, zygote_for  # noqa: E402
-from kernelci.errors import Verdict  # noqa: E402
+from kernelci.errors import Stop  # noqa: E402
 from kernelci.reference import Case, Reference, load  # noqa: E402
 from kernelci.workbench import baselines, leftovers, slots  # noqa: E402
 from kernelci.workbench.ahead import COMPILE_S  # noqa: E402
@@ -158,8 +158,8 @@ def whole(court: Court, reference: Reference, cases: list[Case], what: str, cach
     began = time.monotonic()
     try:
         baselines.measure(court.device.torch_name, reference, cases, CALIBRATION, opened, spent)
-    except Verdict as verdict:
-        return f"| {reference.name} | {what} |  |  | {verdict.message} |  |"
+    except Stop as stop:
+        return f"| {reference.name} | {what} |  |  | {stop.message} |  |"
     return f"| {reference.name} | {what} |  |  | {spent.text(time.monotonic() - began)} |  |"
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 
 from kernelci import catalog, config, ladder
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
 from kernelci.workbench.drawn import Drawn
@@ -61,7 +61,7 @@ def now() -> float:
 def measure(referee: KernelReferee, most: int) -> Spent:
     """Draw, call and compare case by case, as the rung does: twice."""
     cases = [case for case in (*referee.cases(), *referee.hidden()) if referee.why_not(case) is None][:most]
-    with contextlib.suppress(Verdict):  # the process, its import and its context
+    with contextlib.suppress(Stop):  # the process, its import and its context
         referee.trial(cases[0], referee.draws(cases[0])[0])
     referee.release(cases[0])
     _, (_, first, _) = once(referee, cases)
@@ -94,7 +94,7 @@ def answered(
     for draw, one in drawn.items():
         try:
             yield one, referee.trial(case, draw).outputs
-        except Verdict:
+        except Stop:
             continue
 
 

@@ -35,7 +35,7 @@ from blocks_file import OneBlock, OneWindow, Pairs, Recorded, Recording
 
 from kernelci import catalog, config
 from kernelci.court import Court
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.ladder import Plan, opened, warm
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
@@ -103,12 +103,12 @@ class Recorder:
         self.starting_s, self.block_s = 0.0, 0.0  # of the last batch: for all its sets, and for one block of each
 
     def scout(self) -> None:
-        """Tune, and see about how long calls take; a case that fails is left out. Raises Verdict."""
+        """Tune, and see about how long calls take; a case that fails is left out. Raises Stop."""
         arena, _ = timing.arena_for(self._device, self.referee.reference, self.cases, self.calibration)
         with contextlib.closing(arena), contextlib.closing(self.referee.open(arena)) as session:
             found = timing.scouted(session, arena, self.referee.reference, self.cases, self.calibration)
         for case, one in zip(self.cases, found, strict=True):
-            if isinstance(one, Verdict):
+            if isinstance(one, Stop):
                 print(f"{self.referee.kernel.name} {case.id} left out: {one.reason}: {one.message}")
             else:
                 self.rows.append(Row(case, one))
@@ -118,7 +118,7 @@ class Recorder:
         return self.referee.device.torch_name
 
     def batch(self, sets: int, blocks: int, ends: float, keep: Callable[[], None]) -> None:
-        """So many blocks by each of so many new sets of processes, of every row; `keep` after each. Raises Verdict."""
+        """So many blocks by each of so many new sets of processes, of every row; `keep` after each. Raises Stop."""
         began, taking = time.monotonic(), 0.0
         with contextlib.ExitStack() as stack:
             cases = [row.case for row in self.rows]
@@ -172,7 +172,7 @@ class Recorder:
 
 
 def prepare(pairs: Sequence[tuple[Session, Session]], course: Course, config: int | None) -> None:
-    """Get all processes of a row ready at once. Raises Verdict."""
+    """Get all processes of a row ready at once. Raises Stop."""
     course.bank.deal()
     sides: list[tuple[Session, Sequence[str]]] = [(base, VARIANTS[:1]) for base, _ in pairs]
     sides += [(head, VARIANTS) for _, head in pairs]
@@ -187,12 +187,12 @@ def _prepare(session: Session, names: Sequence[str], course: Course, config: int
             Series(number, layout.call(course.bank.case, config), slots, layout.stride, course.mode)
         )
         if answer.refused:
-            raise Verdict("refused", f"no graph of it: {answer.refused}")
+            raise Stop("refused", f"no graph of it: {answer.refused}")
 
 
 def go(session: Session, series: int, course: Course, row: Row, whole: bool) -> tuple[Window, float]:
     """A window and when it began; `whole`: new values in all slots, and a check after it, as in a contest. Raises
-    Verdict."""
+    Stop."""
     count, bank = course.calls["full"], course.bank
     session.turn(dict(bank.case.values))
     moments = [time.monotonic()]
@@ -298,8 +298,8 @@ def run(recorders: list[Recorder], blocks: int, ends: float, out: "Out") -> None
         for one in list(recorders):
             try:
                 one.batch(sets, each, ends, out.write)
-            except Verdict as verdict:
-                print(f"{one.referee.kernel.name} ended: {verdict.reason}: {verdict.message}")
+            except Stop as stop:
+                print(f"{one.referee.kernel.name} ended: {stop.reason}: {stop.message}")
                 recorders.remove(one)
             out.write()
         done += sets * each
@@ -351,8 +351,8 @@ def scouted(referees: Sequence[KernelReferee], rows: Mapping[str, Sequence[str]]
             recorder = Recorder(referee, rows[referee.kernel.name])
             recorder.scout()
             recorders += [recorder] if recorder.rows else []
-        except Verdict as verdict:
-            print(f"{referee.kernel.name} left out: {verdict.reason}: {verdict.message}")
+        except Stop as stop:
+            print(f"{referee.kernel.name} left out: {stop.reason}: {stop.message}")
     return recorders
 
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 
 from kernelci.catalog import Kernel
-from kernelci.errors import GpuSick, RunnerBroken, Verdict, is_full
+from kernelci.errors import GpuSick, RunnerBroken, Stop, is_full
 from kernelci.losing import lost
 from kernelci.model import BLOCKING, EXECUTING, Finding, KernelReport, Row, RungResult, worst
 from kernelci.reasons import Outcome, outcome_of
@@ -135,12 +135,12 @@ def _run(referee: KernelReferee, rung: Rung, began: float) -> RungResult:
     try:
         found = rung.run(referee)
         if rung.name in EXECUTING and not found.rows:
-            raise Verdict("no-case", referee.why_no_case())
+            raise Stop("no-case", referee.why_no_case())
         if rung.name in EXECUTING and referee.device.is_gpu:  # the interpreter's seconds tell nothing of a kernel
             found.notes.append(referee.spent.text(time.monotonic() - began, "calls"))
         return _judged(rung, found, began)
-    except Verdict as verdict:
-        finding = referee.finding(verdict, rung=rung.name)
+    except Stop as stop:
+        finding = referee.finding(stop, rung=rung.name)
     except ReferenceFailed as error:
         finding = Finding("reference", str(error)[:10_000])
     except RunnerBroken as error:

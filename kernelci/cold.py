@@ -75,14 +75,14 @@ def profiling(binary: Path, limit_s: float) -> Tool:
 
 
 def profile(court: Court, what: Start, reference: Reference, case: Case) -> profiler.Profile:
-    """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
+    """What Nsight Compute sees of one call of a case, in a process of its own. Raises Stop."""
     binary, limit_s = profiler.require(), court.config.profile_timeout_s
     drawn = profiler.drawn(reference, case, court.seed, court.device.torch_name)
     return profiler.profile(partial(opened, court, what, profiling(binary, limit_s)), drawn, binary, limit_s)
 
 
 def trace(court: Court, side: str, what: Start, reference: Reference, case: Case, regions: tuple[str, ...]) -> Trace:
-    """What one call of a case records of its own inside, in a process of its own. Raises Verdict."""
+    """What one call of a case records of its own inside, in a process of its own. Raises Stop."""
     device = court.device.torch_name
     drawn = profiler.drawn(reference, case, court.seed, device)
 
@@ -96,7 +96,7 @@ def trace(court: Court, side: str, what: Start, reference: Reference, case: Case
 
 
 def follow(court: Court, side: str, what: Start, reference: Reference, case: Case) -> Followed:
-    """What host and GPU did in a few calls of a case, in a process of its own that records it. Raises Verdict."""
+    """What host and GPU did in a few calls of a case, in a process of its own that records it. Raises Stop."""
     drawn = profiler.drawn(reference, case, court.seed, court.device.torch_name)
     with contextlib.closing(start(court, side, replace(what, audit=True), None)) as session:
         return trial.follow(session, drawn, FOLLOWED_CALLS)

@@ -13,7 +13,7 @@ from kernelci.basing import Base
 from kernelci.catalog import Catalog
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference, ReferenceFailed
 from kernelci.reference import load as load_reference
 from kernelci.tracing.prelude import TraceAt
@@ -68,19 +68,19 @@ class Court(Struct):
         return self.state
 
     def reference(self, name: str) -> Reference:
-        """A loaded reference; each is loaded once. Raises Verdict("unknown-reference") or Verdict("reference")."""
+        """A loaded reference; each is loaded once. Raises Stop("unknown-reference") or Stop("reference")."""
         if name not in self.references:
             path = self.catalog.references.get(name)
             if path is None:
                 known = ", ".join(self.catalog.references) or "none"
-                raise Verdict("unknown-reference", f"no reference {name!r}; known are {known}")
+                raise Stop("unknown-reference", f"no reference {name!r}; known are {known}")
             try:
                 self.references[name] = load_reference(path)
             except ReferenceFailed as error:
                 self.references[name] = error
         found = self.references[name]
         if isinstance(found, ReferenceFailed):
-            raise Verdict("reference", str(found))
+            raise Stop("reference", str(found))
         return found
 
 
@@ -114,12 +114,12 @@ def zygote_for(court: Court, backend: str, side: str = "head") -> Zygote:
 
 def start(court: Court, side: str, what: Start, arena: Arena | None = None, forker: Forker | None = None) -> Session:
     """A session with a fresh candidate, on an arena that others use too or on its own; `forker`: what forks it, by
-    default its zygote. Raises Verdict."""
+    default its zygote. Raises Stop."""
     config, device = court.config, court.device
     zygote = zygote_for(court, what.backend, side)
     missing = zygote.wait_ready()
     if what.backend in missing:
-        raise Verdict("missing-dependency", f"{what.backend} can't be imported: {missing[what.backend]}")
+        raise Stop("missing-dependency", f"{what.backend} can't be imported: {missing[what.backend]}")
     call_s = config.call_timeout_s if device.is_gpu else config.interpreter_timeout_s
     limits = Limits(load_limit_s(config, what.backend), call_s, config.memory_bytes)
     name = device.torch_name
@@ -134,7 +134,7 @@ def load_limit_s(config: Config, backend: str) -> float:
 
 
 def start_baseline(court: Court, arena: Arena, reference: Reference, name: str) -> Session:
-    """A session of a baseline, which sees the reference: in a sandbox that no kernel ever enters. Raises Verdict."""
+    """A session of a baseline, which sees the reference: in a sandbox that no kernel ever enters. Raises Stop."""
     own = _baseline(reference, name)
     if name != expression.COMPILE or court.ahead is None:
         return start(court, BASELINE, own, arena)

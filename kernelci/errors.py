@@ -111,11 +111,8 @@ def unwritten(path: Path, error: OSError, hint: str = "name another with --out")
     return ConfigError(message, hint=hint, code="output-folder")
 
 
-class Verdict(Exception):
-    """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`.
-
-    No verdict on a time: that is `kernelci.model.Verdict`.
-    """
+class Stop(Exception):
+    """Raised inside a rung to end it for this kernel with a reason from `kernelci.reasons`."""
 
     def __init__(self, reason: str, message: str, *, file: str = "", line: int = 0, log: str = "") -> None:
         super().__init__(message)

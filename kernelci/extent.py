@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kernelci.compiling.builder import call_of
 from kernelci.config import Config
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench.protocol import TensorPlace
 
@@ -30,7 +30,7 @@ def extent(reference: Reference, case: Case) -> Extent:
     return Extent(read + written, written, reference.cost(case, {}, {}).flops)
 
 
-def beyond(reference: Reference, case: Case, config: Config, tier: str, interpreted: bool) -> Verdict | None:
+def beyond(reference: Reference, case: Case, config: Config, tier: str, interpreted: bool) -> Stop | None:
     """Why a case is beyond a device (the interpreter or a GPU) or tier, or None. Raises ReferenceFailed."""
     found = extent(reference, case)
     if interpreted:
@@ -43,9 +43,7 @@ def beyond(reference: Reference, case: Case, config: Config, tier: str, interpre
         limits = (limits[0] * FULL_TIER_TIMES, limits[1] * FULL_TIER_TIMES)
     if elements <= limits[0] and found.flops <= limits[1]:
         return None
-    return Verdict(
-        reason, f"{elements} elements and {found.flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}"
-    )
+    return Stop(reason, f"{elements} elements and {found.flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
 
 
 def as_run(case: Case, interpreted: bool) -> Case:

@@ -23,7 +23,7 @@ from kernelci.comparison import settle
 from kernelci.compiling.builder import Builder
 from kernelci.config import Config, cache_folder
 from kernelci.court import Court, compile_ahead, zygote_for
-from kernelci.errors import ConfigError, Verdict
+from kernelci.errors import ConfigError, Stop
 from kernelci.gate import Gate
 from kernelci.gpus import unknown
 from kernelci.lanes import spread
@@ -246,7 +246,7 @@ def _compile_ahead(courts: Iterable[Court], referees: Iterable[KernelReferee]) -
     """Begin to compile what kernels are measured beside, on a GPU."""
     for court in courts:
         for referee in referees if court.device.is_gpu else ():
-            with contextlib.suppress(Verdict, ReferenceFailed):  # precheck says so
+            with contextlib.suppress(Stop, ReferenceFailed):  # precheck says so
                 compile_ahead(court, referee.reference, [case for case in referee.cases() if case.kind == "bench"])
 
 

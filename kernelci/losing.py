@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from kernelci.comparison import lost as lost_rows
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, LostRow, Row, RungResult
 from kernelci.reasons import Outcome
 from kernelci.referee import KernelReferee
@@ -55,7 +55,7 @@ def _all_of_it(referee: KernelReferee, done: Rungs) -> tuple[LostRow, ...]:
 def _installed(base: KernelReferee) -> bool:
     try:
         check_dependencies(base.card.dependencies)
-    except Verdict:
+    except Stop:
         return False
     return True
 
@@ -73,8 +73,8 @@ def _builds(referee: KernelReferee, done: Rungs) -> tuple[LostRow, ...]:
 def _compiles(referee: KernelReferee, target: str) -> bool:
     assert referee.base is not None
     try:
-        return referee.base.compiled(target).verdict is None
-    except Verdict:
+        return referee.base.compiled(target).stop is None
+    except Stop:
         return False
 
 
@@ -86,7 +86,7 @@ def _cases(referee: KernelReferee, done: Rungs) -> tuple[LostRow, ...]:
     try:
         base = [_admitted(before, case) for case in before.cases()]
         head = [_now(case.id, done) for case in referee.cases()]
-    except (Verdict, ReferenceFailed):  # precheck says so of head's; a base's that is broken measured nothing
+    except (Stop, ReferenceFailed):  # precheck says so of head's; a base's that is broken measured nothing
         return ()
     return lost_rows(base, head)
 

@@ -18,7 +18,7 @@ from kernelci.catalog import Kernel
 from kernelci.compiling.builder import Compilation, source_of
 from kernelci.config import cache_folder
 from kernelci.court import Court, Start, keep_compiled, start, start_baseline
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, RungResult
 from kernelci.reference import Case, Reference, ReferenceFailed, TensorSpec
 from kernelci.tracing.regions import Trace
@@ -57,7 +57,7 @@ class KernelReferee:
         self._session: Session | None = None
         self._disturbed: dict[str, Session] = {}
         self._plan: dict[str, tuple[str, ...]] = {}
-        self._trials: dict[tuple[str, str], Trial | Verdict] = {}
+        self._trials: dict[tuple[str, str], Trial | Stop] = {}
         self._futures: dict[str, Future[Compilation]] = {}
         self._caches: tuple[Future[bytes], ...] = ()
         if court.base is not None and side == "head":
@@ -87,14 +87,14 @@ class KernelReferee:
 
     @property
     def card(self) -> Card:
-        """The kernel's card. Raises Verdict("card")."""
+        """The kernel's card. Raises Stop("card")."""
         if self.kernel.card is None:
-            raise Verdict("card", self.kernel.error, file=str(self.kernel.path), line=1)
+            raise Stop("card", self.kernel.error, file=str(self.kernel.path), line=1)
         return self.kernel.card
 
     @property
     def reference(self) -> Reference:
-        """The loaded reference. Raises Verdict("unknown-reference") or Verdict("reference")."""
+        """The loaded reference. Raises Stop("unknown-reference") or Stop("reference")."""
         return self.court.reference(self.kernel.reference)
 
     @property
@@ -113,7 +113,7 @@ class KernelReferee:
             if self.device.is_gpu:
                 target = self.device.target
                 self._caches = self.court.builder.fill_caches(self.kernel, self.reference, target, self.side)
-        except (Verdict, ReferenceFailed):
+        except (Stop, ReferenceFailed):
             return  # precheck or `compiled` says so
         if self.base is not None and self.device.is_gpu:
             self.base.start_compiling()
@@ -122,13 +122,13 @@ class KernelReferee:
         return self.court.builder.submit(self.kernel, self.reference, target, self.court.all_configs, self.side)
 
     def compiled(self, target: str) -> Compilation:
-        """The compilation for a target; waits for it. Raises Verdict."""
+        """The compilation for a target; waits for it. Raises Stop."""
         try:
             if target not in self._futures:
                 self._futures[target] = self._submitted(target)
             return self._futures[target].result()
         except ReferenceFailed as error:
-            raise Verdict("reference", str(error)) from error
+            raise Stop("reference", str(error)) from error
 
     def cases(self) -> tuple[Case, ...]:
         """Check cases, and on a GPU bench cases too, as this device runs them; narrowed by --case."""
@@ -172,12 +172,12 @@ class KernelReferee:
         self._plan = plan(self.reference, cases, self.config.seeds, few)
 
     def require_sound(self) -> None:
-        """Raise Verdict where the controls show that the reference can't tell right from wrong."""
+        """Raise Stop where the controls show that the reference can't tell right from wrong."""
         weak = self.court.truths.weakness(self.reference, cache_folder(self.config) / "controls")
         if weak is not None:
-            raise Verdict(weak.reason, weak.message)
+            raise Stop(weak.reason, weak.message)
 
-    def why_not(self, case: Case) -> Verdict | None:
+    def why_not(self, case: Case) -> Stop | None:
         """Why a case is beyond this device or tier, or None."""
         return extent.beyond(self.reference, case, self.config, self.tier, self.interpreted)
 
@@ -186,16 +186,16 @@ class KernelReferee:
         return self.drawn(case, draw).outputs
 
     def truth(self, case: Case, draw: str) -> oracle.Truth:
-        """What is true of a case and draw. Raises Verdict("reference")."""
+        """What is true of a case and draw. Raises Stop("reference")."""
         return self.drawn(case, draw).truth
 
     def trial(self, case: Case, draw: str) -> Trial:
-        """The candidate's two calls on a case and draw; made once. Raises Verdict."""
+        """The candidate's two calls on a case and draw; made once. Raises Stop."""
         key = (planned(case), draw)
         if key not in self._trials:
             self.start_trials((case, draw))
         found = self._trials[key]
-        if isinstance(found, Verdict):
+        if isinstance(found, Stop):
             raise found
         return found
 
@@ -209,13 +209,13 @@ class KernelReferee:
         keys = {f"{name} under {draw}": (name, draw) for name, draw in new if (name, draw) in untried | again}
         try:
             found = self._tried({name: new[key] for name, key in keys.items()}) if keys else {}
-        except Verdict as verdict:
-            found = dict.fromkeys(keys, verdict)
+        except Stop as stop:
+            found = dict.fromkeys(keys, stop)
         self._trials |= {keys[name]: trial for name, trial in found.items()}
         faults = ((draw, self._trials.get((planned(case), draw))) for case, draw in calls)
-        return next((draw for draw, one in faults if isinstance(one, Verdict) and not is_refusal(draw, one)), "")
+        return next((draw for draw, one in faults if isinstance(one, Stop) and not is_refusal(draw, one)), "")
 
-    def _tried(self, drawn: dict[str, Drawn]) -> dict[str, Trial | Verdict]:
+    def _tried(self, drawn: dict[str, Drawn]) -> dict[str, Trial | Stop]:
         session = self._running()
         before = session.starting_s
         try:
@@ -231,13 +231,13 @@ class KernelReferee:
         return self._session.configs if self._session else 0
 
     def pinned(self, case: Case, draw: str, config: int) -> Trial:
-        """The trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
+        """The trial of a case and draw with this one of the autotuner's configurations. Raises Stop."""
         return run_drawn(self._running(), self.drawn(case, draw), config)
 
     def disturbed(self, case: Case, draw: str, name: str) -> Trial:
         """The trial of a case and draw under a disturbance (kernelci.disturbing), in a candidate of its own.
 
-        Raises Verdict.
+        Raises Stop.
         """
         if name not in self._disturbed:
             what = self._start_of()
@@ -246,11 +246,11 @@ class KernelReferee:
         return run_drawn(self._disturbed[name], self.drawn(case, draw))
 
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, torch.Tensor]]:
-        """The distinct outputs of many calls on the same inputs. Raises Verdict."""
+        """The distinct outputs of many calls on the same inputs. Raises Stop."""
         return repeats(self._running(), self.drawn(case, draw), count)
 
     def plainly(self, case: Case, draw: str) -> dict[str, torch.Tensor]:
-        """What one call leaves in zeroed outputs, whatever else it does. Raises Verdict where it does not come back."""
+        """What one call leaves in zeroed outputs, whatever else it does. Raises Stop where it does not come back."""
         return plainly(self._running(), self.drawn(case, draw))
 
     def release(self, case: Case) -> None:
@@ -259,12 +259,12 @@ class KernelReferee:
         self._trials = {key: trial for key, trial in self._trials.items() if key[0] != name}
 
     def drawn(self, case: Case, draw: str) -> Drawn:
-        """Inputs, declared outputs and the truth of a case and draw. Raises Verdict("reference")."""
+        """Inputs, declared outputs and the truth of a case and draw. Raises Stop("reference")."""
         try:
             with self.spent.during("drawing"):
                 return self.court.truths.get(self.reference, extent.as_run(case, self.interpreted), draw)
         except ReferenceFailed as error:
-            raise Verdict("reference", str(error)) from error
+            raise Stop("reference", str(error)) from error
 
     def substitution(self, case: Case) -> str:
         """What is said of a case that runs with other data than it names, or nothing."""
@@ -296,7 +296,7 @@ class KernelReferee:
         return nvml.Watch(self.court.state_of_gpu())
 
     def probe(self, arena: Arena) -> Probe:
-        """A probe of the clock's own cost, among this kernel's candidates. Raises Verdict."""
+        """A probe of the clock's own cost, among this kernel's candidates. Raises Stop."""
         return Probe(arena, self._trusted)
 
     def _trusted(self, arena: Arena, source: Source, entry: str, audit: bool = False) -> Session:
@@ -304,7 +304,7 @@ class KernelReferee:
         return self._start(Start(source, entry, self.card.backend, audit=audit), arena)
 
     def auditor(self) -> Auditor:
-        """What audits this kernel's cases. Raises Verdict."""
+        """What audits this kernel's cases. Raises Stop."""
         court, target = self.court, self.device.target
         if court.recording_cost is None:
             court.recording_cost = recording_cost(self.device.torch_name, partial(self._trusted, audit=True))
@@ -312,7 +312,7 @@ class KernelReferee:
         return Auditor(partial(self.open, audit=True), symbols, court.recording_cost)
 
     def calibration(self) -> Calibration:
-        """What this GPU does today; measured when first asked for. Raises Verdict."""
+        """What this GPU does today; measured when first asked for. Raises Stop."""
         court = self.court
         if court.calibration is None:
             court.calibration = calibrate(self.device.torch_name, self.device.name, self._trusted)
@@ -329,22 +329,22 @@ class KernelReferee:
         return cold.inspect(self.court, self._start_of(), tool, [self.drawn(case, VARIED) for case in cases])
 
     def profile(self, case: Case) -> profiler.Profile:
-        """What Nsight Compute sees of one call of a case, in a process of its own. Raises Verdict."""
+        """What Nsight Compute sees of one call of a case, in a process of its own. Raises Stop."""
         return cold.profile(self.court, self._start_of(), self.reference, case)
 
     def trace(self, case: Case) -> Trace:
-        """What one call of a case records of its own inside, in a process of its own. Raises Verdict."""
+        """What one call of a case records of its own inside, in a process of its own. Raises Stop."""
         return cold.trace(self.court, self.side, self._start_of(), self.reference, case, self.card.regions)
 
     def follow(self, case: Case) -> Followed:
-        """What host and GPU did in a few calls of a case, in a process of its own. Raises Verdict."""
+        """What host and GPU did in a few calls of a case, in a process of its own. Raises Stop."""
         return cold.follow(self.court, self.side, self._start_of(), self.reference, case)
 
-    def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
-        """A verdict as a record, with the command that reproduces it."""
+    def finding(self, stop: Stop, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        """A stop as a record, with the command that reproduces it."""
         where = f"--draw {draw} --seed {self.court.seed}" if draw else ""
         command = wording.command(self.kernel.name, rung, case.id if case is not None else "", where)
-        return wording.finding(verdict, self.kernel, self._root, command if self.side == "head" else "")
+        return wording.finding(stop, self.kernel, self._root, command if self.side == "head" else "")
 
     @property
     def _root(self) -> Path:

@@ -1,11 +1,11 @@
-"""How a verdict on a kernel is worded for its report: paths of the project, and the command that repeats it."""
+"""How a stop on a kernel is worded for its report: paths of the project, and the command that repeats it."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from kernelci.catalog import Kernel
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding
 from kernelci.reference import Case
 from kernelci.units import listed
@@ -15,14 +15,14 @@ SHOWN_CASES = 8
 _CANDIDATE_FOLDER = re.compile(r"[^\s\"']*/kernelci-kernel-\d+/[^/\s\"']+/")
 
 
-def finding(verdict: Verdict, kernel: Kernel, root: Path, reproduce: str) -> Finding:
-    """A verdict as a record, of bounded size."""
+def finding(stop: Stop, kernel: Kernel, root: Path, reproduce: str) -> Finding:
+    """A stop as a record, of bounded size."""
     return Finding(
-        verdict.reason,
-        _in_project(verdict.message, kernel)[:10_000],
-        file=relative(verdict.file, kernel, root),
-        line=verdict.line,
-        log=_in_project(verdict.log, kernel)[-8000:],
+        stop.reason,
+        _in_project(stop.message, kernel)[:10_000],
+        file=relative(stop.file, kernel, root),
+        line=stop.line,
+        log=_in_project(stop.log, kernel)[-8000:],
         reproduce=reproduce,
     )
 

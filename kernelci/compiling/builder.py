@@ -22,7 +22,7 @@ import kernelci
 from kernelci import backends, whole
 from kernelci.catalog import Kernel
 from kernelci.config import Config, cache_folder
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.problems.definitions import STUB
 from kernelci.reference import Case, Reference
 from kernelci.workbench import cubin
@@ -59,12 +59,12 @@ class Compiled(Struct, frozen=True):
 
 
 class Compilation(Struct, frozen=True):
-    """What compiling one kernel for one target gave: builds and notes, or a verdict."""
+    """What compiling one kernel for one target gave: builds and notes, or a stop."""
 
     target: str
     builds: tuple[Compiled, ...] = ()
     notes: tuple[str, ...] = ()
-    verdict: Raised | None = None
+    stop: Raised | None = None
     cached: bool = False
     duration_s: float = 0.0
     launches: tuple[Launch, ...] = ()
@@ -75,11 +75,11 @@ class Compilation(Struct, frozen=True):
         named = {build.kernel.symbol for build in self.builds}
         return frozenset(named | {kernel.symbol for build in self.builds for kernel in build.resources})
 
-    def raise_verdict(self) -> None:
-        """Raise the verdict, if there is one, as an exception of the rung."""
-        if self.verdict is not None:
-            raised = self.verdict
-            raise Verdict(raised.reason, raised.message, file=raised.file, line=raised.line, log=raised.log)
+    def raise_stop(self) -> None:
+        """Raise the stop, if there is one, as an exception of the rung."""
+        if self.stop is not None:
+            raised = self.stop
+            raise Stop(raised.reason, raised.message, file=raised.file, line=raised.line, log=raised.log)
 
 
 class Builder:
@@ -104,7 +104,7 @@ class Builder:
         """Compile a kernel for a target in the background. Raises ReferenceFailed."""
         if not backends.intercepts(backends.get(kernel.backend)):
             found: Future[Compilation] = Future()
-            found.set_result(Compilation(target, verdict=Raised("built-by-torch", BUILT_BY_TORCH)))
+            found.set_result(Compilation(target, stop=Raised("built-by-torch", BUILT_BY_TORCH)))
             return found
         cases = reference.cases()
         message = _message(kernel, reference, target, cases if all_configs else representative(cases), all_configs)
@@ -159,7 +159,7 @@ class Builder:
         if kept is not None:
             return msgspec.structs.replace(kept, cached=True)
         made = self._fresh(message, side)
-        if made.verdict is None and self._sass:
+        if made.stop is None and self._sass:
             whole.keep(path, msgspec.msgpack.encode(made))
         return made
 
@@ -179,11 +179,11 @@ class Builder:
         seconds = round(time.monotonic() - began, 3)
         if isinstance(answer, Raised):
             reason = "compile-error" if answer.reason == "raised" else answer.reason
-            return Compilation(message.target, verdict=msgspec.structs.replace(answer, reason=reason))
+            return Compilation(message.target, stop=msgspec.structs.replace(answer, reason=reason))
         if not isinstance(answer, Built):
-            return Compilation(message.target, verdict=Raised("refused", f"answered with {type(answer).__name__}"))
+            return Compilation(message.target, stop=Raised("refused", f"answered with {type(answer).__name__}"))
         if not answer.kernels:
-            return Compilation(message.target, verdict=Raised("nothing-compiled", "the entry launched no kernel"))
+            return Compilation(message.target, stop=Raised("nothing-compiled", "the entry launched no kernel"))
         builds = tuple(_described(kernel, self._sass) for kernel in answer.kernels)
         told = self._launches(message, side)
         return Compilation(message.target, builds, answer.notes, duration_s=seconds, launches=told)
@@ -214,7 +214,7 @@ class Builder:
         zygote = self.warm(backend, side)
         missing = zygote.wait_ready()
         if backend in missing:
-            raise Verdict("missing-dependency", f"{backend} can't be imported: {missing[backend]}")
+            raise Stop("missing-dependency", f"{backend} can't be imported: {missing[backend]}")
         return zygote
 
     def close(self) -> None:

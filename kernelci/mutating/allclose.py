@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, Row
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
@@ -45,10 +45,8 @@ def _row(referee: Any, case: Case) -> Row:
     draw = referee.draws(case)[0]
     try:
         outputs = _outputs(referee, case, draw)
-    except Verdict as verdict:
-        return Row(
-            Outcome.FAILED, case.id, draw=draw, finding=Finding("wrong", f"{verdict.reason}: {verdict.message[:900]}")
-        )
+    except Stop as stop:
+        return Row(Outcome.FAILED, case.id, draw=draw, finding=Finding("wrong", f"{stop.reason}: {stop.message[:900]}"))
     oracle = referee.truth(case, draw).oracle
     for name, values in outputs.items():
         if not close(values, oracle[name]):
@@ -67,8 +65,8 @@ def close(values: torch.Tensor, oracle: torch.Tensor) -> bool:
 def _outputs(referee: Any, case: Case, draw: str) -> dict[str, torch.Tensor]:
     try:
         found = referee.trial(case, draw).outputs
-    except Verdict as verdict:
-        if verdict.reason not in _UNSEEN:
+    except Stop as stop:
+        if stop.reason not in _UNSEEN:
             raise
         found = referee.plainly(case, draw)
     return dict(found)

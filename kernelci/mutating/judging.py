@@ -180,7 +180,7 @@ class _Climb:
             return Fate.SURVIVED
         for every in (False, True):  # the representative cases first: most differ there, and cost less
             own, others = self._compiled(kernel, every), self._compiled(self._original.kernel, every)
-            if own.verdict is not None:
+            if own.stop is not None:
                 return Fate.NOT_COMPILED
             if _code(own) != _code(others):
                 return Fate.SURVIVED

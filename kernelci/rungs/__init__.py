@@ -1,7 +1,7 @@
 """The contract of a rung: a function under `@rung(name, after=…, needs=…)` that takes a referee and returns Findings.
 
 A rung registers itself by existing: as a file in this folder, or in the `rungs` folder of the repository that uses
-kernelci. Raising Verdict ends it for the kernel with that reason; any other exception is BROKEN.
+kernelci. Raising Stop ends it for the kernel with that reason; any other exception is BROKEN.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from msgspec import Struct
 from kernelci.card import Card
 from kernelci.catalog import Kernel
 from kernelci.config import Config
-from kernelci.errors import ConfigError, Verdict
+from kernelci.errors import ConfigError, Stop
 from kernelci.model import Artifact, Finding, Metric, Row, RungResult
 from kernelci.reasons import outcome_of
 from kernelci.reference import Case, Reference, TensorSpec
@@ -52,11 +52,11 @@ class Referee(Protocol):
 
     @property
     def card(self) -> Card:
-        """The kernel's card. Raises Verdict("card") where it can't be read."""
+        """The kernel's card. Raises Stop("card") where it can't be read."""
 
     @property
     def reference(self) -> Reference:
-        """The loaded reference. Raises Verdict for an unknown or a broken one."""
+        """The loaded reference. Raises Stop for an unknown or a broken one."""
 
     def compiled(self, target: str) -> Any:
         """The Compilation for a target (kernelci.compiling.builder); waits for it."""
@@ -68,7 +68,7 @@ class Referee(Protocol):
         """Cases of this run alone, drawn from the reference's domain."""
 
     def require_sound(self) -> None:
-        """Raise Verdict where the controls show that the reference can't tell right from wrong."""
+        """Raise Stop where the controls show that the reference can't tell right from wrong."""
 
     def draws(self, case: Case) -> tuple[str, ...]:
         """The names of the draws that this case gets."""
@@ -76,7 +76,7 @@ class Referee(Protocol):
     def substitution(self, case: Case) -> str:
         """What to say of a case that runs with other data than it names, or nothing."""
 
-    def why_not(self, case: Case) -> Verdict | None:
+    def why_not(self, case: Case) -> Stop | None:
         """Why a case is not run here, if it is not."""
 
     @property
@@ -84,13 +84,13 @@ class Referee(Protocol):
         """How many configurations the kernel's autotuner has, as far as calls have shown; 0: no autotuner."""
 
     def pinned(self, case: Case, draw: str, config: int) -> Any:
-        """The Trial of a case and draw with this one of the autotuner's configurations. Raises Verdict."""
+        """The Trial of a case and draw with this one of the autotuner's configurations. Raises Stop."""
 
     def disturbed(self, case: Case, draw: str, name: str) -> Any:
-        """The Trial of a case and draw under a disturbance (kernelci.disturbing) of this name. Raises Verdict."""
+        """The Trial of a case and draw under a disturbance (kernelci.disturbing) of this name. Raises Stop."""
 
     def trial(self, case: Case, draw: str) -> Any:
-        """The Trial of a case and draw (kernelci.workbench.trial). Raises Verdict."""
+        """The Trial of a case and draw (kernelci.workbench.trial). Raises Stop."""
 
     def start_trials(self, *calls: tuple[Case, str]) -> str:
         """Make the trials of cases and draws together; the name of the draw whose fault ended it, or nothing."""
@@ -99,13 +99,13 @@ class Referee(Protocol):
         """Drop the trials of a case."""
 
     def repeats(self, case: Case, draw: str, count: int) -> list[dict[str, Any]]:
-        """The distinct outputs of many calls on the same inputs. Raises Verdict."""
+        """The distinct outputs of many calls on the same inputs. Raises Stop."""
 
     def drawn(self, case: Case, draw: str) -> Any:
-        """The Drawn of a case and draw (kernelci.workbench.drawn). Raises Verdict("reference")."""
+        """The Drawn of a case and draw (kernelci.workbench.drawn). Raises Stop("reference")."""
 
     def truth(self, case: Case, draw: str) -> Any:
-        """The Truth of a case and draw (kernelci.workbench.oracle). Raises Verdict("reference")."""
+        """The Truth of a case and draw (kernelci.workbench.oracle). Raises Stop("reference")."""
 
     def outputs(self, case: Case, draw: str) -> dict[str, TensorSpec]:
         """The declared outputs."""
@@ -114,13 +114,13 @@ class Referee(Protocol):
         """The Inspection of a tool's run over these cases (kernelci.workbench.sanitizer)."""
 
     def profile(self, case: Case) -> Any:
-        """The Profile of a case (kernelci.workbench.profiler). Raises Verdict."""
+        """The Profile of a case (kernelci.workbench.profiler). Raises Stop."""
 
     def follow(self, case: Case) -> Any:
-        """What host and GPU did in a few calls of a case, as Followed (kernelci.workbench.protocol). Raises Verdict."""
+        """What host and GPU did in a few calls of a case, as Followed (kernelci.workbench.protocol). Raises Stop."""
 
     def trace(self, case: Case) -> Any:
-        """The Trace of a case (kernelci.tracing.regions). Raises Verdict."""
+        """The Trace of a case (kernelci.tracing.regions). Raises Stop."""
 
     @property
     def seed(self) -> str:
@@ -134,22 +134,22 @@ class Referee(Protocol):
         """A Session (kernelci.workbench.session) with a fresh candidate of this kernel, on this arena."""
 
     def auditor(self) -> Any:
-        """The Auditor (kernelci.workbench.audit) of this kernel. Raises Verdict."""
+        """The Auditor (kernelci.workbench.audit) of this kernel. Raises Stop."""
 
     def baselines(self, cases: tuple[Case, ...], calibration: Any) -> tuple[dict[str, Any], str]:
         """The Baselines of these cases by case (kernelci.workbench.baselines), and what measuring them took."""
 
     def calibration(self) -> Any:
-        """The Calibration of this GPU (kernelci.workbench.calibration). Raises Verdict."""
+        """The Calibration of this GPU (kernelci.workbench.calibration). Raises Stop."""
 
     def probe(self, arena: Any) -> Any:
-        """A Probe (kernelci.workbench.calibration) on this arena. Raises Verdict."""
+        """A Probe (kernelci.workbench.calibration) on this arena. Raises Stop."""
 
     def watch(self) -> Any:
         """A context that samples the state of the GPU (kernelci.workbench.nvml)."""
 
-    def finding(self, verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
-        """A verdict as a record, with the command that reproduces it."""
+    def finding(self, stop: Stop, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        """A stop as a record, with the command that reproduces it."""
 
 
 Run = Callable[[Any], Findings]
@@ -222,11 +222,11 @@ def elements(referee: Referee, case: Case) -> int:
 
 
 def failed(
-    referee: Referee, verdict: Verdict, case: Case | None = None, draw: str = "", target: str = "", rung: str = ""
+    referee: Referee, stop: Stop, case: Case | None = None, draw: str = "", target: str = "", rung: str = ""
 ) -> Row:
-    """A row for a case that ended with a verdict."""
-    finding = referee.finding(verdict, case, draw, rung)
-    return Row(outcome_of(verdict.reason), case.id if case else "", target, draw, finding)
+    """A row for a case that ended with a stop."""
+    finding = referee.finding(stop, case, draw, rung)
+    return Row(outcome_of(stop.reason), case.id if case else "", target, draw, finding)
 
 
 def kept(referee: Referee, path: Path, content: bytes, kind: str) -> Artifact:

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from kernelci import comparison, footprint, stats
 from kernelci.basing import same_sources
 from kernelci.compiling.builder import call_of, source_of
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.footprint import Footprint
 from kernelci.gate import Gate
-from kernelci.model import Metric, Row, Unit
-from kernelci.model import Verdict as TimeVerdict
+from kernelci.model import Metric, Row, Unit, Verdict
 from kernelci.reasons import Outcome
 from kernelci.reference import Cost
 from kernelci.rungs import Findings, Referee, failed, rung, with_metrics
@@ -38,7 +37,7 @@ def benchmark(referee: Referee) -> Findings:
     """One row per bench case."""
     cases = tuple(case for case in referee.cases() if case.kind == "bench")
     if not cases:
-        raise Verdict("no-bench-cases", f"reference {referee.reference.name} has no bench case")
+        raise Stop("no-bench-cases", f"reference {referee.reference.name} has no bench case")
     began = time.monotonic()
     calibration, took = referee.calibration(), _footprint(referee)
     alike = _alike(referee, took)
@@ -73,10 +72,10 @@ def _footprint(referee: Referee) -> Footprint | None:
 def _row(referee: Referee, one: Measured, calibration: Calibration, alike: str) -> Row:
     try:
         row = _measured(referee, one, calibration)
-        verdict = TimeVerdict.SAME if alike == IDENTICAL else row.verdict
+        verdict = Verdict.SAME if alike == IDENTICAL else row.verdict
         return replace(row, verdict=verdict, notes=(*row.notes, alike) if alike else row.notes)
-    except Verdict as verdict:
-        return failed(referee, verdict, one.case, rung="benchmark")
+    except Stop as stop:
+        return failed(referee, stop, one.case, rung="benchmark")
 
 
 def _is_compared(one: Measured) -> bool:
@@ -101,7 +100,7 @@ def _with_baselines(
 
 
 def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
-    """The row of a case that was measured. Raises Verdict where it can't be trusted, or head is at fault."""
+    """The row of a case that was measured. Raises Stop where it can't be trusted, or head is at fault."""
     if one.head_fault is not None:
         raise one.head_fault
     for fault in audit.faults(one.audited, Outcome.FAILED):
@@ -134,12 +133,12 @@ def _measured(referee: Referee, one: Measured, calibration: Calibration) -> Row:
 
 
 def _time_of_base(one: Measured, calibration: Calibration, cost: Cost, dtype: str) -> Time:
-    """Raises Verdict: what can't be trusted of the base makes the comparison, and so the row, as doubtful: head could
+    """Raises Stop: what can't be trusted of the base makes the comparison, and so the row, as doubtful: head could
     hide what it costs behind a base that it has disturbed."""
     try:
         return figures.checked_time(one.blocks, "base", calibration, cost, dtype)
-    except Verdict as verdict:
-        raise Verdict(verdict.reason, f"of base: {verdict.message}") from verdict
+    except Stop as stop:
+        raise Stop(stop.reason, f"of base: {stop.message}") from stop
 
 
 def _notes(one: Measured, narrowed: bool) -> Iterator[str]:
@@ -185,7 +184,7 @@ def _floor(referee: Referee, one: Measured, kind: str) -> float:
     return rule.end_to_end_floor if kind else rule.floor
 
 
-def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str = "") -> TimeVerdict:
+def _answer(referee: Referee, one: Measured, found: figures.Duel, q: float, kind: str = "") -> Verdict:
     floor, noise = _floor(referee, one, kind), found.noise()
     return stats.decide(found.effect(), q, floor, noise=noise, cycles=found.cycles(), plain=found.plain())
 
@@ -198,7 +197,7 @@ def _undecided(referee: Referee) -> duel.Undecided:
         known = [(one, found) for one, found in duels if found is not None]
         qs = stats.benjamini_hochberg([found.effect().p for _, found in known], total=max(ROWS, len(known)))
         answers = [_answer(referee, one, found, q) for (one, found), q in zip(known, qs, strict=True)]
-        return [one for (one, _), answer in zip(known, answers, strict=True) if answer is TimeVerdict.UNKNOWN]
+        return [one for (one, _), answer in zip(known, answers, strict=True) if answer is Verdict.UNKNOWN]
 
     return undecided
 
@@ -212,7 +211,7 @@ def _differs(referee: Referee) -> duel.Differs:
         if any(found is None for _, found in duels):
             return True
         answers = [_answer(referee, one, found, found.effect().p, kind) for kind, found in duels if found is not None]
-        return bool({TimeVerdict.SLOWER, TimeVerdict.FASTER} & set(answers))
+        return bool({Verdict.SLOWER, Verdict.FASTER} & set(answers))
 
     return differs
 
@@ -222,7 +221,7 @@ def _duel(one: Measured, overhead: Overhead, kind: str = "") -> figures.Duel | N
     found = figures.Duel(one.blocks, overhead, end_to_end=bool(kind))
     try:
         found.effect()
-    except Verdict:
+    except Stop:
         return None
     return found
 

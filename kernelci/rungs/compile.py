@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from kernelci import footprint, gpus
 from kernelci.compiling.builder import Compilation, Compiled
 from kernelci.dumps import addresses, launches
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Row
 from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, rung
@@ -18,9 +18,9 @@ def compile_kernel(referee: Referee) -> Findings:
     for target in referee.targets:
         compilation = referee.compiled(target)
         try:
-            compilation.raise_verdict()
-        except Verdict as verdict:
-            rows.append(failed(referee, verdict, target=target, rung="compile"))
+            compilation.raise_stop()
+        except Stop as stop:
+            rows.append(failed(referee, stop, target=target, rung="compile"))
             continue
         rows += [_row(referee, build, target, tuple(compilation.notes)) for build in compilation.builds]
         rows += _launches(referee, compilation, target)
@@ -49,8 +49,8 @@ def _launches(referee: Referee, compilation: Compilation, target: str) -> list[R
 
 
 def _refused(referee: Referee, row: Row, symbol: str, beyond: str) -> Row:
-    verdict = Verdict("launch-limit", f"{symbol} on {row.case or 'any case'}: {beyond}")
-    judged = failed(referee, verdict, target=row.target, rung="compile")
+    stop = Stop("launch-limit", f"{symbol} on {row.case or 'any case'}: {beyond}")
+    judged = failed(referee, stop, target=row.target, rung="compile")
     return replace(row, outcome=judged.outcome, finding=judged.finding)
 
 

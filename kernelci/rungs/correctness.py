@@ -6,7 +6,7 @@ import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Budget, Case, ReferenceFailed
@@ -78,7 +78,7 @@ def _limit(referee: Referee) -> Case | None:
     try:
         found = limits.case_at(referee.reference)
     except ReferenceFailed as error:
-        raise Verdict("reference", str(error)) from error
+        raise Stop("reference", str(error)) from error
     every = len(named) == len(referee.reference.cases())
     return found if found is not None and (every or found.id in named) else None
 
@@ -88,9 +88,9 @@ def _at_limit(referee: Referee, case: Case) -> Row:
     try:
         limits.judge(session, referee.reference, case, referee.seed)
     except ReferenceFailed as error:
-        return failed(referee, Verdict("reference", str(error)), case, rung="correctness")
-    except Verdict as verdict:
-        return failed(referee, verdict, case, rung="correctness")
+        return failed(referee, Stop("reference", str(error)), case, rung="correctness")
+    except Stop as stop:
+        return failed(referee, stop, case, rung="correctness")
     finally:
         session.close()
     return Row(Outcome.PASSED, case.id, notes=("beyond 2^31 elements: chosen entries, and the first and last ones",))
@@ -112,11 +112,11 @@ def _config(referee: Referee, case: Case, number: int) -> Row:
     try:
         outputs = referee.pinned(case, VARIED, number).outputs
         row = _wrong(referee, case, VARIED, _compare(referee, case, VARIED, outputs), outputs, f"{label}: ")
-    except Verdict as verdict:
-        if verdict.reason == "shared-memory":  # an autotuner passes over a configuration that does not fit
-            return Row(Outcome.PASSED, case.id, notes=(f"{label} does not fit here: {verdict.message}",))
-        verdict.message = f"{label}: {verdict.message}"
-        row = failed(referee, verdict, case, VARIED, rung="correctness")
+    except Stop as stop:
+        if stop.reason == "shared-memory":  # an autotuner passes over a configuration that does not fit
+            return Row(Outcome.PASSED, case.id, notes=(f"{label} does not fit here: {stop.message}",))
+        stop.message = f"{label}: {stop.message}"
+        row = failed(referee, stop, case, VARIED, rung="correctness")
     return row or Row(Outcome.PASSED, case.id, notes=(label,))
 
 
@@ -154,17 +154,17 @@ def _row(referee: Referee, case: Case) -> Row:
     for draw in (stopped,) if stopped else draws:
         try:
             row = _look(referee, case, draw, seen, compared)
-        except Verdict as verdict:
-            return failed(referee, verdict, case, draw, rung="correctness")
+        except Stop as stop:
+            return failed(referee, stop, case, draw, rung="correctness")
         if row is not None:
             return row
     if _lost(draws, seen.unsteady):
-        lost = Verdict("unsteady-reference", f"on the draws {', '.join(seen.unsteady)}")
+        lost = Stop("unsteady-reference", f"on the draws {', '.join(seen.unsteady)}")
         return failed(referee, lost, case, rung="correctness")
     try:
         seen.distinct = _distinct(referee, case, draws[0])
-    except Verdict as verdict:
-        return failed(referee, verdict, case, draws[0], rung="correctness")
+    except Stop as stop:
+        return failed(referee, stop, case, draws[0], rung="correctness")
     metrics = tuple(metric for comparison in seen.worst for metric in comparison.metrics())
     return Row(Outcome.PASSED, case.id, metrics=(*metrics, *_repeats(seen)), notes=_notes(referee, case, draws, seen))
 
@@ -175,26 +175,26 @@ class _Compared:
     def __init__(self, referee: Referee, case: Case, draws: tuple[str, ...]) -> None:
         calls = {}
         for draw in draws:
-            with contextlib.suppress(Verdict):
+            with contextlib.suppress(Stop):
                 calls[draw] = (referee.drawn(case, draw), referee.trial(case, draw).outputs)
         self._found = dict(zip(calls, judge_all(referee.reference, tuple(calls.values())), strict=True))
 
     def of(self, draw: str) -> list[Comparison]:
-        """One comparison per output. Raises Verdict("reference")."""
+        """One comparison per output. Raises Stop("reference")."""
         found = self._found[draw]
         if isinstance(found, ReferenceFailed):
-            raise Verdict("reference", str(found)) from found
+            raise Stop("reference", str(found)) from found
         return found
 
 
 def _look(referee: Referee, case: Case, draw: str, seen: _Seen, compared: _Compared) -> Row | None:
-    """Judge one draw: a row that ends the case, or None. Raises Verdict."""
+    """Judge one draw: a row that ends the case, or None. Raises Stop."""
     try:
         trial = referee.trial(case, draw)
-    except Verdict as verdict:
-        if not is_refusal(draw, verdict):
+    except Stop as stop:
+        if not is_refusal(draw, stop):
             raise
-        seen.refused.append(f"{draw.partition('+')[2]} ({verdict.message.splitlines()[0][:120]})")
+        seen.refused.append(f"{draw.partition('+')[2]} ({stop.message.splitlines()[0][:120]})")
         return None
     found = compared.of(draw)
     if not all(comparison.steady for comparison in found):
@@ -205,7 +205,7 @@ def _look(referee: Referee, case: Case, draw: str, seen: _Seen, compared: _Compa
         seen.unlike.append(draw)
         row = _wrong(referee, case, draw, _compare(referee, case, draw, trial.again), trial.again, SECOND)
         if row is None and referee.reference.repeatable:
-            raise Verdict("not-repeatable", "two calls on the same inputs gave different bits")
+            raise Stop("not-repeatable", "two calls on the same inputs gave different bits")
     if row is None:
         _relate(referee, case, draw, trial.outputs, seen)
         seen.worst = _worse(seen.worst, found)
@@ -216,7 +216,7 @@ def _compare(referee: Referee, case: Case, draw: str, outputs: Outputs) -> list[
     try:
         return judge(referee.reference, referee.drawn(case, draw), outputs)
     except ReferenceFailed as error:
-        raise Verdict("reference", str(error)) from error
+        raise Stop("reference", str(error)) from error
 
 
 def _relate(referee: Referee, case: Case, draw: str, outputs: Outputs, seen: _Seen) -> None:
@@ -230,13 +230,13 @@ def _relate(referee: Referee, case: Case, draw: str, outputs: Outputs, seen: _Se
         for name, axis in output_axes(referee.reference, case, of).items()
     )
     if not same and referee.reference.batch_invariant:
-        raise Verdict("batch-dependent", f"the first of {of} alone has other bits than in the batch")
+        raise Stop("batch-dependent", f"the first of {of} alone has other bits than in the batch")
     if not same:
         seen.dependent.append(of)
 
 
 def _distinct(referee: Referee, case: Case, draw: str) -> int:
-    """Full tier: the number of distinct results of many calls. Raises Verdict where one of them is wrong."""
+    """Full tier: the number of distinct results of many calls. Raises Stop where one of them is wrong."""
     if referee.tier != "full":
         return 0
     sizes = {one.id: elements(referee, one) for one in referee.cases() if referee.why_not(one) is None}
@@ -247,9 +247,9 @@ def _distinct(referee: Referee, case: Case, draw: str) -> int:
         wrong = next((one for one in _compare(referee, case, draw, outputs) if one.steady and not one.passed), None)
         if wrong is not None:
             text = f"output {wrong.name}, draw {draw}: one of {len(results)} distinct results of {count} calls is wrong"
-            raise Verdict("wrong", f"{text}: {_gate(wrong)}")
+            raise Stop("wrong", f"{text}: {_gate(wrong)}")
     if len(results) > 1 and referee.reference.repeatable:
-        raise Verdict("not-repeatable", f"{len(results)} distinct results in {count} calls on the same inputs")
+        raise Stop("not-repeatable", f"{len(results)} distinct results in {count} calls on the same inputs")
     return len(results)
 
 
@@ -296,8 +296,8 @@ def _wrong(
     wrong = next((comparison for comparison in found if not comparison.passed), None)
     if wrong is None:
         return None
-    verdict = Verdict("wrong", "\n".join(_diagnosis(referee, case, draw, wrong, outputs[wrong.name], when)))
-    return with_metrics(failed(referee, verdict, case, draw, rung="correctness"), wrong.metrics())
+    stop = Stop("wrong", "\n".join(_diagnosis(referee, case, draw, wrong, outputs[wrong.name], when)))
+    return with_metrics(failed(referee, stop, case, draw, rung="correctness"), wrong.metrics())
 
 
 def _diagnosis(
@@ -328,7 +328,7 @@ def _hint(referee: Referee, case: Case, draw: str, found: Comparison, actual: to
     if kind == "poked":
         try:
             before = referee.trial(case, VARIED).outputs[found.name]
-        except Verdict:
+        except Stop:
             return []
         if before.shape == actual.shape and torch.equal(bits(before), bits(actual)):
             return [f"these are the bits of the answer to {VARIED}, whose {of} differs in one element"]

@@ -16,7 +16,7 @@ from kernelci.dumps.anatomy import Anatomy, dissect
 from kernelci.dumps.comparing import Compared
 from kernelci.dumps.sass import Instruction
 from kernelci.dumps.specimen import FOLDER, RECORD, Specimen, written
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.rungs import Findings, Referee, failed, kept, rung, safe
@@ -63,10 +63,10 @@ def _base(referee: Referee, target: str, notes: list[str]) -> list[Specimen]:
     if referee.base is None:
         return []
     try:
-        referee.base.compiled(target).raise_verdict()
+        referee.base.compiled(target).raise_stop()
         return [specimen for _, specimen in _made(referee.base, target)]
-    except Verdict as verdict:
-        notes.append(f"{target}: no comparison: base ends as {verdict.reason}")
+    except Stop as stop:
+        notes.append(f"{target}: no comparison: base ends as {stop.reason}")
         return []
 
 
@@ -82,8 +82,8 @@ def _row(referee: Referee, build: Compiled, specimen: Specimen, target: str, com
     return replace(row, outcome=judged.outcome, finding=judged.finding)
 
 
-def _fault(referee: Referee, case_id: str, code: tuple[Instruction, ...], target: str) -> Verdict | None:
-    """What the reference requires or forbids and the machine code does not keep to. Raises Verdict("reference")."""
+def _fault(referee: Referee, case_id: str, code: tuple[Instruction, ...], target: str) -> Stop | None:
+    """What the reference requires or forbids and the machine code does not keep to. Raises Stop("reference")."""
     case = referee.reference.case_of(case_id) if code else None
     if case is None:
         return None
@@ -91,15 +91,13 @@ def _fault(referee: Referee, case_id: str, code: tuple[Instruction, ...], target
     requires, forbids = referee.reference.requires(case), referee.reference.forbids(case)
     for word in (*requires, *forbids):
         if not requirements.is_known(word, gpus.types()):
-            raise Verdict("reference", f"{referee.reference.path.name}: {word!r} names no opcode and no class of them")
+            raise Stop("reference", f"{referee.reference.path.name}: {word!r} names no opcode and no class of them")
     for word in requirements.unmet(requires, code, gpu, target):
         has = dissect(code).tensor or "none"
-        return Verdict(
-            "required-opcode", f"no {word} in the machine code for {target}; tensor core instructions: {has}"
-        )
+        return Stop("required-opcode", f"no {word} in the machine code for {target}; tensor core instructions: {has}")
     for word, each in requirements.broken(forbids, code, target):
         where = f" (line {each.line} of {each.file})" if each.line else ""
-        return Verdict("forbidden-opcode", f"{word} in the machine code for {target}: {each.opcode}{where}")
+        return Stop("forbidden-opcode", f"{word} in the machine code for {target}: {each.opcode}{where}")
     return None
 
 

@@ -4,7 +4,7 @@ import torch
 
 from kernelci import disturbing
 from kernelci.disturbing import Disturbance
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Row
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.reference import Case, ReferenceFailed
@@ -29,10 +29,10 @@ def perturb(referee: Referee) -> Findings:
     device: disturbing.Device = "cuda" if referee.device.is_gpu else "cpu"
     kinds = disturbing.fitting(referee.card.backend, device, referee.tier)
     if not kinds:
-        raise Verdict("no-disturbance", f"{referee.card.backend} on this device")
+        raise Stop("no-disturbance", f"{referee.card.backend} on this device")
     cases = _cases(referee, ELEMENTS[device])
     if not cases:
-        raise Verdict("cost", f"no case with outputs of at most {ELEMENTS[device]} elements runs here")
+        raise Stop("cost", f"no case with outputs of at most {ELEMENTS[device]} elements runs here")
     return Findings(rows=[_row(referee, case, kinds) for case in cases])
 
 
@@ -50,45 +50,45 @@ def _row(referee: Referee, case: Case, kinds: tuple[Disturbance, ...]) -> Row:
         plain = referee.trial(case, VARIED)
         for kind in kinds:
             notes.append(f"{kind.title}: {_told(referee, case, kind, plain)}")
-    except Verdict as verdict:
-        return failed(referee, verdict, case, VARIED, rung="perturb")
+    except Stop as stop:
+        return failed(referee, stop, case, VARIED, rung="perturb")
     finally:
         referee.release(case)
     return Row(Outcome.PASSED, case.id, notes=tuple(notes))
 
 
 def _told(referee: Referee, case: Case, kind: Disturbance, plain: Trial) -> str:
-    """What a disturbance did to the answer, where that is no fault. Raises Verdict where it is."""
+    """What a disturbance did to the answer, where that is no fault. Raises Stop where it is."""
     try:
         trial: Trial = referee.disturbed(case, VARIED, kind.name)
         _require_right(referee, case, trial)
-    except Verdict as verdict:
-        if outcome_of(verdict.reason) is not Outcome.FAILED:
+    except Stop as stop:
+        if outcome_of(stop.reason) is not Outcome.FAILED:
             raise  # the runner's or the reference's
-        first = next(iter(verdict.message.splitlines()), "")[:200]
-        if verdict.reason == "raised" and first.startswith(disturbing.NOTHING):
+        first = next(iter(stop.message.splitlines()), "")[:200]
+        if stop.reason == "raised" and first.startswith(disturbing.NOTHING):
             return f"not made, since {first.removeprefix(f'{disturbing.NOTHING}: ')}"
-        if kind.loose and verdict.reason in EXCUSED:
-            return f"left alone, since it ends as {verdict.reason} ({first})"
+        if kind.loose and stop.reason in EXCUSED:
+            return f"left alone, since it ends as {stop.reason} ({first})"
         if kind.told:
-            return f"{_asserted(verdict) or first}: it {kind.why}"
-        raise _perturbed(kind, verdict) from verdict
+            return f"{_asserted(stop) or first}: it {kind.why}"
+        raise _perturbed(kind, stop) from stop
     if _same(plain, trial):
         return "the same bits"
     if referee.reference.repeatable and not kind.loose:
-        raise _perturbed(kind, Verdict("not-repeatable", "right, but with other bits than before"))
+        raise _perturbed(kind, Stop("not-repeatable", "right, but with other bits than before"))
     return "right, with other bits"
 
 
-def _asserted(verdict: Verdict) -> str:
+def _asserted(stop: Stop) -> str:
     """The device's assertion in what the candidate printed last; empty where there is none."""
-    found = (line.strip() for line in verdict.log.splitlines() if "ssertion" in line)
+    found = (line.strip() for line in stop.log.splitlines() if "ssertion" in line)
     return printable(next(found, ""), 200)
 
 
-def _perturbed(kind: Disturbance, verdict: Verdict) -> Verdict:
-    text = f"{kind.title}, and then: {verdict.message}\nUndisturbed it is right, so it {kind.why}."
-    return Verdict("perturbed", text, file=verdict.file, line=verdict.line, log=verdict.log)
+def _perturbed(kind: Disturbance, stop: Stop) -> Stop:
+    text = f"{kind.title}, and then: {stop.message}\nUndisturbed it is right, so it {kind.why}."
+    return Stop("perturbed", text, file=stop.file, line=stop.line, log=stop.log)
 
 
 def _require_right(referee: Referee, case: Case, trial: Trial) -> None:
@@ -97,10 +97,10 @@ def _require_right(referee: Referee, case: Case, trial: Trial) -> None:
         try:
             found = judge(referee.reference, drawn, outputs)
         except ReferenceFailed as error:
-            raise Verdict("reference", str(error)) from error
+            raise Stop("reference", str(error)) from error
         for wrong in (one for one in found if one.steady and not one.passed):
             place = locate(wrong.bad)
-            raise Verdict("wrong", f"output {wrong.name}: {place.text() if place else 'beyond its bound as a whole'}")
+            raise Stop("wrong", f"output {wrong.name}: {place.text() if place else 'beyond its bound as a whole'}")
 
 
 def _same(plain: Trial, trial: Trial) -> bool:

@@ -7,7 +7,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from kernelci import backends, gpus, problems
 from kernelci.compiling.builder import call_of
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.rungs import Findings, Referee, rung
 
 STREAMS = frozenset({
@@ -23,9 +23,9 @@ def precheck(referee: Referee) -> Findings:
     """See the module's docstring."""
     card = referee.card
     if card.backend not in backends.names():
-        raise Verdict("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
+        raise Stop("unknown-backend", f"backend {card.backend!r}; known are {', '.join(backends.names())}")
     if message := gpus.unknown(card.targets):
-        raise Verdict("card", message)
+        raise Stop("card", message)
     if referee.kernel.path.suffix == ".json":
         return _generated(referee)
     tree = _parse(referee)
@@ -34,7 +34,7 @@ def precheck(referee: Referee) -> Findings:
     entry = _function(tree, card.entry)
     if entry is None:
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-        raise Verdict("entry-missing", f"no function {card.entry!r}; the file defines {', '.join(names) or 'none'}")
+        raise Stop("entry-missing", f"no function {card.entry!r}; the file defines {', '.join(names) or 'none'}")
     _check_signature(referee, entry)
     check_dependencies(card.dependencies)
     return Findings(notes=[*referee.reference.notes, *_cautions(tree)])
@@ -44,13 +44,13 @@ def _generated(referee: Referee) -> Findings:
     """The Python files that a solution's JSON holds parse, and its definition is there."""
     reference, kernel = referee.reference, referee.kernel
     if not kernel.generated:
-        raise Verdict("entry-signature", f"the reference {reference.name} is no definition of flashinfer-bench")
+        raise Stop("entry-signature", f"the reference {reference.name} is no definition of flashinfer-bench")
     notes: list[str] = []
     for name, content in kernel.generated.items():
         try:
             notes += _cautions(ast.parse(content, filename=name)) if name.endswith(".py") else []
         except SyntaxError as error:
-            raise Verdict("syntax", f"{name}: {error.msg} (line {error.lineno})", file=str(kernel.path)) from error
+            raise Stop("syntax", f"{name}: {error.msg} (line {error.lineno})", file=str(kernel.path)) from error
     return Findings(notes=[*reference.notes, *notes])
 
 
@@ -60,11 +60,11 @@ def _solution(referee: Referee, tree: ast.Module) -> Findings:
     own = [node.name for node in model.body if isinstance(node, ast.FunctionDef)]
     if "forward" not in own and not model.bases:
         text = f"{problems.SOLUTION} has no forward(); it defines {', '.join(own) or 'nothing'}"
-        raise Verdict("entry-missing", text, file=str(referee.kernel.path), line=model.lineno)
+        raise Stop("entry-missing", text, file=str(referee.kernel.path), line=model.lineno)
     reference = referee.reference
     if not reference.one_shape:
         text = f"{problems.SOLUTION} answers a problem that defines {problems.MODEL}, and {reference.name} does not"
-        raise Verdict("entry-signature", text, file=str(referee.kernel.path), line=model.lineno)
+        raise Stop("entry-signature", text, file=str(referee.kernel.path), line=model.lineno)
     told = f"{problems.SOLUTION} without a card: backend {referee.card.backend} by its imports"
     return Findings(notes=[told, *reference.notes, *_cautions(tree)])
 
@@ -74,9 +74,9 @@ def _parse(referee: Referee) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
-        raise Verdict("syntax", f"{error.msg} (line {error.lineno})", file=str(path), line=error.lineno or 0) from error
+        raise Stop("syntax", f"{error.msg} (line {error.lineno})", file=str(path), line=error.lineno or 0) from error
     except ValueError as error:
-        raise Verdict("syntax", str(error), file=str(path)) from error
+        raise Stop("syntax", str(error), file=str(path)) from error
 
 
 def _function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
@@ -87,7 +87,7 @@ def _check_signature(referee: Referee, entry: ast.FunctionDef) -> None:
     reference = referee.reference
     cases = reference.cases()
     if not cases:
-        raise Verdict("no-cases", f"reference {reference.name} yields no case")
+        raise Stop("no-cases", f"reference {reference.name} yields no case")
     call = call_of(reference, cases[0])
     inputs, outputs = list(call.arguments), list(call.outputs)
     arguments = entry.args
@@ -101,24 +101,22 @@ def _check_signature(referee: Referee, entry: ast.FunctionDef) -> None:
     if unknown or missing or (taken and len(taken) != len(outputs)) or arguments.posonlyargs:
         wanted = f"{entry.name}({', '.join(inputs + outputs)}) or {entry.name}({', '.join(inputs)})"
         got = f"{entry.name}({', '.join(names)})"
-        raise Verdict(
-            "entry-signature", f"{got}, and {wanted} is asked", file=str(referee.kernel.path), line=entry.lineno
-        )
+        raise Stop("entry-signature", f"{got}, and {wanted} is asked", file=str(referee.kernel.path), line=entry.lineno)
 
 
 def check_dependencies(dependencies: tuple[str, ...]) -> None:
-    """Raise Verdict("missing-dependency") or Verdict("card") for what is not installed here."""
+    """Raise Stop("missing-dependency") or Stop("card") for what is not installed here."""
     for text in dependencies:
         try:
             wanted = Requirement(text)
         except InvalidRequirement as error:
-            raise Verdict("card", f"dependency {text!r}: {error}") from error
+            raise Stop("card", f"dependency {text!r}: {error}") from error
         try:
             version = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
-            raise Verdict("missing-dependency", f"{text} is not installed") from None
+            raise Stop("missing-dependency", f"{text} is not installed") from None
         if not wanted.specifier.contains(version, prereleases=True):
-            raise Verdict("missing-dependency", f"{text} is asked, {version} is installed")
+            raise Stop("missing-dependency", f"{text} is asked, {version} is installed")
 
 
 def _cautions(tree: ast.Module) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernelci import units
 from kernelci.comparison import ADVISES, EXPLAINS
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.gate import Gate
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
@@ -34,15 +34,15 @@ def profile(referee: Referee) -> Findings:
     """One row per bench row that is looked into."""
     chosen = choose(referee)
     if not chosen:
-        raise Verdict("not-requested", f"no row to look into by profile = {referee.config.profile!r}")
+        raise Stop("not-requested", f"no row to look into by profile = {referee.config.profile!r}")
     profiler.require()
     found = Findings()
     for case, timed in chosen:
         try:
             _look(referee, case, timed, found)
-        except Verdict as verdict:
-            found.rows.append(failed(referee, verdict, case, rung="profile"))
-            if verdict.reason == "no-counters":  # nor will the next one have any
+        except Stop as stop:
+            found.rows.append(failed(referee, stop, case, rung="profile"))
+            if stop.reason == "no-counters":  # nor will the next one have any
                 break
     return found
 
@@ -88,8 +88,8 @@ def _look(referee: Referee, case: Case, timed: Row, found: Findings) -> None:
             old = counters.figures(base.launches)
             notes += [f"{EXPLAINS}{text}" for text in counters.explained(old, metrics)[:EXPLAINED]]
             metrics = (*metrics, *_of_base(old))
-        except Verdict as verdict:
-            notes.append(f"base was not profiled: {verdict.message}"[:500])
+        except Stop as stop:
+            notes.append(f"base was not profiled: {stop.message}"[:500])
     notes += [f"{ADVISES}{text}" for text in advice(head.launches)[:ADVICE]]
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=metrics, notes=tuple(notes)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from kernelci import charts, gpus, roofline
 from kernelci.charts import Point, Roof
 from kernelci.comparison import ADVISES
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.gpus import Gpu
 from kernelci.model import Artifact, Metric, Row, RungResult, Unit, by_tag, number
 from kernelci.reasons import Outcome
@@ -39,7 +39,7 @@ def place_all(referee: Referee) -> Findings:
         points.append(Point(row.case, work.intensity, 1e9 * work.flops / work.time_ns, str(placed.bound), placed.text))
         roofs |= _roofs(ceilings, timing.dtype_of_case(case))
     if not found.rows:
-        raise Verdict("not-measured", "no bench case has a time that can be trusted")
+        raise Stop("not-measured", "no bench case has a time that can be trusted")
     found.artifacts += _chart(referee, points, list(roofs.values()))
     found.metrics += _all_ceilings(measured, gpu)
     return found

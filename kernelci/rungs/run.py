@@ -7,7 +7,7 @@ import math
 import torch
 
 from kernelci.compiling.builder import call_of
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Row
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
@@ -35,8 +35,8 @@ def run(referee: Referee) -> Findings:
                 raise refused
             _check_finite(referee, case, draw)
             rows.append(Row(Outcome.PASSED, case.id, notes=tuple(filter(None, [referee.substitution(case)]))))
-        except Verdict as verdict:
-            rows.append(failed(referee, verdict, case, draw, rung="run"))
+        except Stop as stop:
+            rows.append(failed(referee, stop, case, draw, rung="run"))
         if sum(row.outcome is Outcome.FAILED for row in rows) >= FAULTS_BEFORE_GIVING_UP:
             return Findings(rows=rows, notes=[f"stopped after {FAULTS_BEFORE_GIVING_UP} failed cases"])
     return Findings(rows=rows)
@@ -45,7 +45,7 @@ def run(referee: Referee) -> Findings:
 def _start_small(referee: Referee, cases: tuple[Case, ...]) -> None:
     """Try small cases together; but never the first of all: in a call alone, work that is put off does not get done."""
     small = [case for case in cases if referee.why_not(case) is None and _touched(referee, case) <= SMALL_ELEMENTS]
-    with contextlib.suppress(Verdict):  # `trial` says it of the case where it belongs
+    with contextlib.suppress(Stop):  # `trial` says it of the case where it belongs
         referee.start_trials(*((case, referee.draws(case)[0]) for case in small))
 
 
@@ -65,4 +65,4 @@ def _check_finite(referee: Referee, case: Case, draw: str) -> None:
         place = locate(torch.isfinite(values) != expected)
         if place is not None:
             text = place.text().replace("are bad", "are NaN or Inf on one side only")
-            raise Verdict("not-finite", f"output {name}: {text}")
+            raise Stop("not-finite", f"output {name}: {text}")

@@ -4,7 +4,7 @@ tensor, races in shared memory, reads of what nobody wrote, barriers that not al
 from concurrent.futures import ThreadPoolExecutor
 
 from kernelci.compiling.builder import call_of
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Row
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
@@ -19,11 +19,11 @@ FEW_CASES = 3
 def sanitize(referee: Referee) -> Findings:
     """One row per tool; the pull-request tier runs two of them, the full tier all. They run side by side."""
     if sanitizer.find() is None:
-        raise Verdict("no-sanitizer", "compute-sanitizer is neither on PATH nor in a CUDA toolkit here")
+        raise Stop("no-sanitizer", "compute-sanitizer is neither on PATH nor in a CUDA toolkit here")
     tools = tuple(sanitizer.TOOLS) if referee.tier == "full" else sanitizer.QUICK
     cases = _cases(referee)
     if not cases:
-        raise Verdict("cost", f"no check case has at most {sanitizer.ELEMENTS} elements")
+        raise Stop("cost", f"no check case has at most {sanitizer.ELEMENTS} elements")
     with ThreadPoolExecutor(len(tools), thread_name_prefix="sanitize") as threads:
         return Findings(rows=list(threads.map(lambda tool: _row(referee, tool, cases), tools)))
 
@@ -40,8 +40,8 @@ def _cases(referee: Referee) -> tuple[Case, ...]:
 
 def _row(referee: Referee, tool: str, cases: tuple[Case, ...]) -> Row:
     found = referee.inspect(tool, cases)
-    verdict = sanitizer.judge(found)
-    if verdict is None:
+    stop = sanitizer.judge(found)
+    if stop is None:
         return Row(Outcome.PASSED, tool, notes=sanitizer.notes(found))
-    row = failed(referee, verdict, rung="sanitize")
+    row = failed(referee, stop, rung="sanitize")
     return Row(row.outcome, tool, finding=row.finding, notes=(f"cases: {', '.join(case.id for case in cases)}",))

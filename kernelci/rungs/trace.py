@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelci import backends, units
 from kernelci.compiling.builder import representative
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Artifact, Metric, Row, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
@@ -43,32 +43,32 @@ def trace(referee: Referee) -> Findings:
                 _look(referee, case, found)
             else:
                 _look_from_host(referee, case, found, without)
-        except Verdict as verdict:
-            found.rows.append(failed(referee, verdict, case, rung="trace"))
+        except Stop as stop:
+            found.rows.append(failed(referee, stop, case, rung="trace"))
     return found
 
 
-def _untraceable(referee: Referee) -> Verdict | None:
+def _untraceable(referee: Referee) -> Stop | None:
     """Why nothing can be seen of the kernel's inside."""
     if not hasattr(backends.get(referee.card.backend), "traced"):
-        return Verdict("not-traceable", f"{referee.card.backend} has no trace build")
-    return None if referee.card.regions else Verdict("no-regions", "the card names no regions")
+        return Stop("not-traceable", f"{referee.card.backend} has no trace build")
+    return None if referee.card.regions else Stop("no-regions", "the card names no regions")
 
 
 def choose(referee: Referee) -> tuple[Case, ...]:
-    """The cases that are traced. Raises Verdict("no-cases") where none is left."""
+    """The cases that are traced. Raises Stop("no-cases") where none is left."""
     cases = [case for case in referee.cases() if referee.why_not(case) is None]
     timed = [case for case in cases if case.kind == "bench"]
     chosen = representative(timed or cases)[:CASES]
     if not chosen:
-        raise Verdict("no-cases", "no case to trace")
+        raise Stop("no-cases", "no case to trace")
     return chosen
 
 
 def _look(referee: Referee, case: Case, found: Findings) -> None:
     seen: Trace = referee.trace(case)
     if not any(track.regions for track in seen.tracks):
-        raise Verdict("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
+        raise Stop("no-trace", "; ".join(("the call left no region", *seen.notes))[:2000])
     summed, followed = table.summed(seen), _followed(referee, case)
     host = timeline.call_times(followed)
     found.artifacts.append(_file(referee, case, seen, ".json", followed))
@@ -77,12 +77,12 @@ def _look(referee: Referee, case: Case, found: Findings) -> None:
     found.rows.append(Row(Outcome.PASSED, case.id, metrics=(*metrics(summed), *timeline.metrics(host)), notes=notes))
 
 
-def _look_from_host(referee: Referee, case: Case, found: Findings, without: Verdict) -> None:
+def _look_from_host(referee: Referee, case: Case, found: Findings, without: Stop) -> None:
     """The host's timeline alone. Raises `without` where there is none either."""
     followed = _followed(referee, case)
     host = timeline.call_times(followed)
     if not host.calls:
-        raise Verdict(without.reason, "; ".join((without.message, *host.notes))[:2000])
+        raise Stop(without.reason, "; ".join((without.message, *host.notes))[:2000])
     found.artifacts.append(_file(referee, case, Trace(), ".json", followed))
     why = f"{without.message}, so this is the call as the host sees it alone: {NEXT[without.reason]}"
     notes = (why, *timeline.told(host))[:NOTES]
@@ -93,8 +93,8 @@ def _followed(referee: Referee, case: Case) -> Followed:
     """What host and GPU do in calls of the kernel as it is; what goes wrong there costs the timeline alone."""
     try:
         found: Followed = referee.follow(case)
-    except Verdict as verdict:
-        return Followed(missing=printable(f"{verdict.reason}: {verdict.message}", 1000))
+    except Stop as stop:
+        return Followed(missing=printable(f"{stop.reason}: {stop.message}", 1000))
     return found
 
 
@@ -140,10 +140,10 @@ def _against_base(referee: Referee, case: Case, head: Table, found: Findings) ->
         return
     try:
         if not referee.base.card.regions:
-            raise Verdict("no-regions", "its card names no regions")
+            raise Stop("no-regions", "its card names no regions")
         seen: Trace = referee.base.trace(case)
-    except Verdict as verdict:
-        yield f"base was not traced: {verdict.message}"[:500]
+    except Stop as stop:
+        yield f"base was not traced: {stop.message}"[:500]
         return
     found.artifacts.append(_file(referee, case, seen, ".base.json"))
     yield from (f"against base: {text}" for text in comparing.changes(table.summed(seen), head)[:CHANGES])

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 import kernelci
 from kernelci import whole
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench import leftovers, slots
 from kernelci.workbench.arena import Arena
@@ -130,7 +130,7 @@ def compiled(device: str, reference: Reference, cases: Sequence[Case], opened: O
         return b""
     try:
         return leftovers.without_choices(_called(arena, reference, cases, opened), leftovers.choices(loaded))
-    except Verdict:
+    except Stop:
         return b""
     finally:
         arena.close()
@@ -143,7 +143,7 @@ def _called(arena: Arena, reference: Reference, cases: Sequence[Case], opened: O
         for case in cases:
             bank = slots.Bank(reference, case, arena, 1, secrets.token_hex(8))
             bank.deal()
-            with contextlib.suppress(Verdict):  # the others are compiled all the same
+            with contextlib.suppress(Stop):  # the others are compiled all the same
                 session.call(bank.layout.call(case))
         return session.packed()
     finally:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.units import duration_ns, listed, significant
@@ -87,8 +87,8 @@ def recording_cost(device: str, opened: Callable[[Arena, Source, str], Session])
         found = session.ledger()
         missing = found.missing or ("" if found.activities else "CUPTI records nothing in a graph")
         return RecordingCost(missing) if missing else _cost(session, device)
-    except Verdict as verdict:  # CUPTI's own fault, since nobody else's code is there
-        return RecordingCost(f"{verdict.reason}: {verdict.message}")
+    except Stop as stop:  # CUPTI's own fault, since nobody else's code is there
+        return RecordingCost(f"{stop.reason}: {stop.message}")
     finally:
         session.close()
         arena.close()
@@ -119,11 +119,11 @@ def run(auditor: Auditor, arena: Arena, cases: Sequence[TimedCase], overhead: Ov
         session.close()
 
 
-def faults(audited: Audited | None, outcome: Outcome) -> Iterator[Verdict]:
-    """The findings of an audit that have this outcome, as verdicts."""
+def faults(audited: Audited | None, outcome: Outcome) -> Iterator[Stop]:
+    """The findings of an audit that have this outcome, as stops."""
     for finding in audited.findings if audited is not None else ():
         if outcome_of(finding.reason) is outcome:
-            yield Verdict(finding.reason, finding.message)
+            yield Stop(finding.reason, finding.message)
 
 
 def told(audited: Audited) -> Iterator[str]:
@@ -143,15 +143,15 @@ def _audited(session: Session, one: TimedCase, auditor: Auditor, overhead: Overh
     """The audit of one case. What goes wrong only here is a finding too."""
     try:
         return audit(session, one, auditor, overhead)
-    except Verdict as verdict:
-        if verdict.reason == "wrong-while-timed":
-            return Audited(findings=(Finding(verdict.reason, f"while it was audited: {verdict.message}"),))
-        text = f"it was timed without a fault, and ends as {verdict.reason} while it is audited: {verdict.message}"
+    except Stop as stop:
+        if stop.reason == "wrong-while-timed":
+            return Audited(findings=(Finding(stop.reason, f"while it was audited: {stop.message}"),))
+        text = f"it was timed without a fault, and ends as {stop.reason} while it is audited: {stop.message}"
         return Audited(findings=(Finding("audit-differs", text),))
 
 
 def audit(session: Session, one: TimedCase, auditor: Auditor, overhead: Overhead) -> Audited:
-    """Audit a case; a doubtful window is repeated. Raises Verdict for what goes wrong in the candidate."""
+    """Audit a case; a doubtful window is repeated. Raises Stop for what goes wrong in the candidate."""
     symbols, cost = auditor.symbols, auditor.recording_cost
     session.forget()
     _, alone = _recorded(session, _ready(session, one, 1))
@@ -182,7 +182,7 @@ def _ready(session: Session, one: TimedCase, calls: int) -> Course:
     course.bank.deal(calls)
     Contestant("audit", session).prepare(calls, course, "full", one.config)
     if course.mode != one.course.mode:
-        raise Verdict("raised", f"the graph is refused: {course.why_eager}")
+        raise Stop("raised", f"the graph is refused: {course.why_eager}")
     return course
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Metric, Row, Unit, number
 from kernelci.reference import Case, Reference
 from kernelci.workbench import expression, timing, unjudged
@@ -81,8 +81,8 @@ def measure(
     try:
         with spent.during("setting_up"):
             arena, _ = timing.arena_for(device, reference, cases, calibration, returns=True)
-    except Verdict as verdict:
-        note = Baseline("all", note=verdict.message)
+    except Stop as stop:
+        note = Baseline("all", note=stop.message)
         return {case.id: (note,) for case in cases}, b""
     with spent.during("starting"):
         started_ones = _started(arena, reference, opened)
@@ -96,22 +96,22 @@ def measure(
             arena.close()
 
 
-def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, Session | Verdict]":
+def _started(arena: Arena, reference: Reference, opened: Opened) -> "dict[str, Session | Stop]":
     """A session of every baseline, all started at the same time."""
-    found: dict[str, Session | Verdict] = {}
+    found: dict[str, Session | Stop] = {}
     for name in names(reference):
         try:
             found[name] = session = opened(arena, reference, name)
             session.limits.call_s = max(session.limits.call_s, COMPILE_S)
-        except Verdict as verdict:
-            found[name] = verdict
+        except Stop as stop:
+            found[name] = stop
     at_once(started, [one for one in found.values() if isinstance(one, Session)])
     return found
 
 
 def _on(
     case: Case,
-    all_of_them: "Mapping[str, Session | Verdict]",
+    all_of_them: "Mapping[str, Session | Stop]",
     sessions: Mapping[str, Session],
     arena: Arena,
     reference: Reference,
@@ -123,16 +123,16 @@ def _on(
     return tuple(_baseline(name, found.get(name, one)) for name, one in all_of_them.items())
 
 
-def _baseline(name: str, found: "unjudged.TimedCall | Session | Verdict") -> Baseline:
+def _baseline(name: str, found: "unjudged.TimedCall | Session | Stop") -> Baseline:
     if isinstance(found, unjudged.TimedCall):
         return Baseline(name, found.time, f"{COPIED}: {found.copied}" if found.copied else "")
-    assert isinstance(found, Verdict)
+    assert isinstance(found, Stop)
     return Baseline(name, note=" ".join(found.message.split())[:300])
 
 
 def _left(session: Session | None) -> bytes:
     """What its compilers left."""
-    with contextlib.suppress(Verdict):
+    with contextlib.suppress(Stop):
         return session.packed() if session is not None and session.life else b""
     return b""
 

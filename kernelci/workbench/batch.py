@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench.arena import Arena, Plan
 from kernelci.workbench.poison import bits, nan_words
 from kernelci.workbench.protocol import Done, Followed
@@ -69,9 +69,9 @@ class Places:
 
 def call(
     session: Session, places: Places, subjects: Mapping[str, Subject], poison: Mapping[str, Poison]
-) -> dict[str, Called | Verdict]:
-    """Fill slots, call on each in the order of `subjects`, check what lies around the outputs. A Verdict stands for
-    what a call did wrong; calls after a fault that ended them are missing. Raises Verdict for a fault of no one call.
+) -> dict[str, Called | Stop]:
+    """Fill slots, call on each in the order of `subjects`, check what lies around the outputs. A Stop stands for
+    what a call did wrong; calls after a fault that ended them are missing. Raises Stop for a fault of no one call.
     """
     arena = session.arena
     plans = {name: subjects[name].plan(base) for name, base in places.deal(tuple(subjects)).items()}
@@ -80,10 +80,10 @@ def call(
     _settle(arena.device)
     try:
         answers = session.call_all([subjects[name].message(plan) for name, plan in plans.items()])
-    except Verdict:
+    except Stop:
         arena.forget()  # whatever it wrote before its end is not the next call's doing
         raise
-    found: dict[str, Called | Verdict] = {
+    found: dict[str, Called | Stop] = {
         name: _answered(session, subjects[name], answer, plans[name], poison[name])
         for name, answer in zip(plans, answers, strict=False)
     }
@@ -91,7 +91,7 @@ def call(
 
 
 def call_unguarded(session: Session, subject: Subject, poison: Poison) -> dict[str, torch.Tensor]:
-    """One call, and the outputs that it left, whatever else it did. Raises Verdict where it did not come back."""
+    """One call, and the outputs that it left, whatever else it did. Raises Stop where it did not come back."""
     session.reserve(subject.size)
     arena, plan = session.arena, subject.plan(0)
     _lay(arena, subject, plan, poison, nan_words(plan.bytes, arena.device).view(torch.uint8))
@@ -104,7 +104,7 @@ def call_unguarded(session: Session, subject: Subject, poison: Poison) -> dict[s
 
 
 def follow_unguarded(session: Session, subject: Subject, poison: Poison, calls: int) -> Followed:
-    """What host and GPU did in so many calls on one slot: a claim. Raises Verdict where they did not come back."""
+    """What host and GPU did in so many calls on one slot: a claim. Raises Stop where they did not come back."""
     session.reserve(subject.size)
     arena, plan = session.arena, subject.plan(0)
     _lay(arena, subject, plan, poison, nan_words(plan.bytes, arena.device).view(torch.uint8))
@@ -123,34 +123,32 @@ def _lay(arena: Arena, subject: Subject, plan: Plan, poison: Poison, words: torc
     arena.lay(plan.base, plan.end)
 
 
-def _answered(
-    session: Session, subject: Subject, answer: Done | Verdict, plan: Plan, poison: Poison
-) -> Called | Verdict:
-    if isinstance(answer, Verdict):
+def _answered(session: Session, subject: Subject, answer: Done | Stop, plan: Plan, poison: Poison) -> Called | Stop:
+    if isinstance(answer, Stop):
         return answer
     try:
         subject.check_returned(answer, session.parameters)
-    except Verdict as verdict:
-        return verdict
+    except Stop as stop:
+        return stop
     values = subject.values(session.arena, plan)
     return Called(values, {name: bits(values[name]) == bits(value) for name, value in poison.items()}, poison)
 
 
-def _checked(arena: Arena, subjects: Mapping[str, Subject], plans: Mapping[str, Plan]) -> dict[str, Called | Verdict]:
+def _checked(arena: Arena, subjects: Mapping[str, Subject], plans: Mapping[str, Plan]) -> dict[str, Called | Stop]:
     """All bytes of the arena but those of the outputs are as they were: one answer from the device. Else who did it."""
     for name, plan in plans.items():
         subjects[name].accept(arena, plan)
     if not bool(arena.touched()):
         return {}
-    found: dict[str, Called | Verdict] = {}
+    found: dict[str, Called | Stop] = {}
     for name, plan in plans.items():
         try:
             subjects[name].check_surroundings(arena, plan)
-        except Verdict as verdict:
-            found[name] = verdict
+        except Stop as stop:
+            found[name] = stop
     arena.forget()
     if not found:
-        raise Verdict("out-of-bounds", "bytes far from every tensor were overwritten")
+        raise Stop("out-of-bounds", "bytes far from every tensor were overwritten")
     return found
 
 

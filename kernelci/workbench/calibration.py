@@ -79,7 +79,7 @@ class Calibration(Struct, frozen=True):
 
 
 def calibrate(device: str, name: str, opened: Opened) -> Calibration:
-    """Measure all on a device with this name. `opened` starts candidates for the probe. Raises Verdict."""
+    """Measure all on a device with this name. `opened` starts candidates for the probe. Raises Stop."""
     gpu = gpus.by_name(name)
     copied, peaks = copy_bandwidth(device), {dtype: matmul_peak(device, dtype) for dtype in DTYPES}
     limits = {dtype: MARGIN * peak for dtype, peak in peaks.items()}
@@ -125,7 +125,7 @@ def _seconds(device: str, work: Callable[[], object]) -> float:
 class Probe:
     """A candidate like any other with a kernel that does next to nothing: its windows take what the clock itself costs.
 
-    `opened` starts it on an arena with this source and entry. Raises Verdict.
+    `opened` starts it on an arena with this source and entry. Raises Stop.
     """
 
     def __init__(self, arena: Arena, opened: Opened) -> None:
@@ -162,7 +162,7 @@ class Probe:
 
 
 def clock_overhead(device: str, opened: Opened) -> Overhead:
-    """The cost of a window beside its calls, where nothing else is there. Raises Verdict."""
+    """The cost of a window beside its calls, where nothing else is there. Raises Stop."""
     arena = Arena(device, 2**16)
     probe = Probe(arena, opened)
     try:

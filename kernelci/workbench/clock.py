@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 
 AGREE = 0.005  # how far the two clocks may lie apart where the wall clock's own interval is narrower
 SPREADS = 6.0  # standard deviations of a single window's overhead that a short window may lie off
@@ -111,7 +111,7 @@ def overhead(windows: Sequence[Window]) -> Overhead:
 
 
 def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
-    """The time of a call from windows of one size. Raises Verdict("clocks-disagree")."""
+    """The time of a call from windows of one size. Raises Stop("clocks-disagree")."""
     wall, low, high = stats.center([cost.wall(window) for window in windows])
     resolution = max(cost.resolution(window) for window in windows)
     low, high = max(low - resolution, 0.0), high + resolution
@@ -120,7 +120,7 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
         return Time(wall, low, high, wall, 0.0, False, low, high)
     room = AGREE * wall
     if not low - room <= device <= high + room:
-        raise Verdict(
+        raise Stop(
             "clocks-disagree",
             f"{wall / 1e3:.4g} µs a call ({low / 1e3:.4g} to {high / 1e3:.4g}) by the referee's clock, and "
             f"{device / 1e3:.4g} µs by the candidate's events",
@@ -129,10 +129,10 @@ def time_of(windows: Sequence[Window], cost: Overhead) -> Time:
 
 
 def check_line(full: Sequence[Window], short: Sequence[Window], cost: Overhead) -> None:
-    """Windows of all sizes lie on one line whose intercept is the calibrated overhead. Raises Verdict("short-windows"):
+    """Windows of all sizes lie on one line whose intercept is the calibrated overhead. Raises Stop("short-windows"):
     one takes longer, or less, than that explains."""
     for window, expected in off_line(full, short, cost):
-        raise Verdict(
+        raise Stop(
             "short-windows",
             f"a window of {window.calls} calls took {window.wall_ns / 1e3:.4g} µs; by the windows of "
             f"{full[0].calls} calls it should take {expected / 1e3:.4g} µs",
@@ -163,9 +163,9 @@ def off_line(
 
 
 def check_possible(time: Time, floor_ns: float) -> None:
-    """No call is faster than its bytes and FLOP allow. Raises Verdict("impossible-time")."""
+    """No call is faster than its bytes and FLOP allow. Raises Stop("impossible-time")."""
     if time.ns < floor_ns or not math.isfinite(time.ns) or time.ns <= 0:
-        raise Verdict(
+        raise Stop(
             "impossible-time",
             f"{time.ns / 1e3:.4g} µs a call; moving its bytes and doing its arithmetic takes {floor_ns / 1e3:.4g} µs "
             "at the least on this GPU",

@@ -234,21 +234,21 @@ def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor
     return torch.stack([torch.where(expected, values, 0.0).square().sum() for values in (fair - oracle, oracle)])
 
 
-def decided(name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str = "own") -> Pending:
+def decided(name: str, actual: torch.Tensor, said: torch.Tensor | str, precision: str = "own") -> Pending:
     """A comparison that the reference made itself: where elements are wrong, or what is wrong."""
     bad = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
-    if isinstance(verdict, torch.Tensor):
-        bad = verdict.bool() if verdict.shape == actual.shape else bad | verdict.bool().any()
+    if isinstance(said, torch.Tensor):
+        bad = said.bool() if said.shape == actual.shape else bad | said.bool().any()
     return Pending(
-        bad.sum().double().reshape(1), lambda figures: _decided(name, actual, verdict, precision, bad, int(figures[0]))
+        bad.sum().double().reshape(1), lambda figures: _decided(name, actual, said, precision, bad, int(figures[0]))
     )
 
 
 def _decided(
-    name: str, actual: torch.Tensor, verdict: torch.Tensor | str, precision: str, bad: torch.Tensor, count: int
+    name: str, actual: torch.Tensor, said: torch.Tensor | str, precision: str, bad: torch.Tensor, count: int
 ) -> Comparison:
-    wrong, share = count > 0 or bool(isinstance(verdict, str) and verdict), count / max(actual.numel(), 1)
-    text = verdict if isinstance(verdict, str) else (f"{count} elements are no right answer" if count else "")
+    wrong, share = count > 0 or bool(isinstance(said, str) and said), count / max(actual.numel(), 1)
+    text = said if isinstance(said, str) else (f"{count} elements are no right answer" if count else "")
     errors = Errors(share, share, share, share, -math.inf if wrong else math.inf, 0.0 if wrong else 1.0)
     none = Errors(0.0, 0.0, 0.0, 0.0, math.inf, 1.0)
     return Comparison(name, precision, errors, none, math.inf if wrong else 0.0, 0.0, 0.0, 0, bad, True, text)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench import nvml
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.calibration import Probe
@@ -101,7 +101,7 @@ class Contestant:
         return int(answer.config)
 
     def go(self, number: int, course: Course, kind: Kind, spent: Spent) -> Window:
-        """Fresh values, the window, a check of every slot it should have written. Raises Verdict."""
+        """Fresh values, the window, a check of every slot it should have written. Raises Stop."""
         calls, bank = course.calls[kind], course.bank
         life, config = self._ready.get(number, (self.session.life, None))  # another contestant may have prepared it
         if life != self.session.life:  # the process that was ready died of another case
@@ -143,7 +143,7 @@ class Contest:
         self._random = random.Random(f"{seed}/contest")
         self.configs: dict[tuple[str, int], int] = {}
         self.blocks: list[list[Block]] = [[] for _ in courses]
-        self.faults: dict[tuple[str, int], Verdict] = {}
+        self.faults: dict[tuple[str, int], Stop] = {}
         self.resting: set[int] = set()
         """The places of the courses that get no more blocks."""
         self.spent = Spent()
@@ -209,8 +209,8 @@ class Contest:
                     chosen = contestant.prepare(self.number(index, kind), course, kind, config)
                     if config is None and chosen >= 0:
                         self.configs[owner, index] = chosen
-            except Verdict as verdict:
-                self.faults[owner, index] = verdict
+            except Stop as stop:
+                self.faults[owner, index] = stop
 
         together = 1 if any(course.bank.workspace(calls) for calls in course.calls.values()) else STARTS
         mode = course.mode
@@ -270,8 +270,8 @@ class Contest:
         """A window; None where it is a fault of its side, which is kept."""
         try:
             return one.go(self.number(index, kind), course, kind, self.spent)
-        except Verdict as verdict:
-            self.faults[_owner(one.side), index] = verdict
+        except Stop as stop:
+            self.faults[_owner(one.side), index] = stop
             return None
 
 
@@ -298,7 +298,7 @@ class Spares:
 
 def started(session: Session) -> None:
     """Start its process; a fault is met again where it is asked for a window, so that it ends that case alone."""
-    with contextlib.suppress(Verdict):
+    with contextlib.suppress(Stop):
         session.start()
 
 

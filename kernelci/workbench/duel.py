@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench import audit, timing
 from kernelci.workbench.arena import Arena
@@ -36,17 +36,17 @@ SPREADS, LEAST_DISTURBED, DISTURBED = 4.0, 0.01, 0.1
 LEAST_SPREAD = 4  # blocks whose spread says something
 
 
-Scouts = Mapping[str, Sequence["timing.Scouted | Verdict"]]
+Scouts = Mapping[str, Sequence["timing.Scouted | Stop"]]
 
 
 class Measured(Struct):
-    """What a duel left for one case: its course and blocks, or the verdict that ended it for a side."""
+    """What a duel left for one case: its course and blocks, or the stop that ended it for a side."""
 
     case: Case
     course: Course | None
     blocks: list[Block]
-    head_fault: Verdict | None = None
-    base_fault: Verdict | None = None
+    head_fault: Stop | None = None
+    base_fault: Stop | None = None
     alone: list[Block] = []
     """Base's blocks while no process of head was there."""
     choices: dict[str, str] = {}
@@ -86,7 +86,7 @@ class Means(Struct):
 
 
 def run(means: Means, reference: Reference, cases: Sequence[Case], calibration: Calibration) -> Result:
-    """Measure all cases. Raises Verdict for what concerns all of them."""
+    """Measure all cases. Raises Stop for what concerns all of them."""
     result = Result([], calibration.overhead, [], Spent())
     began = time.monotonic()
     arena, note = timing.arena_for(means.device, reference, cases, calibration, means.returns)
@@ -136,7 +136,7 @@ def _scouted(
         spares = Spares(means.sides["head"], 1 + BLOCKS_ALONE)
         to_close.callback(spares.close)
         means = replace(means, sides={"head": spares})
-    found: dict[str, Sequence[timing.Scouted | Verdict]] = {}
+    found: dict[str, Sequence[timing.Scouted | Stop]] = {}
     sides = dict(means.sides)
     for side in sorted(means.sides):
         session = means.sides[side](arena)
@@ -167,8 +167,8 @@ def _measured(
     """A case with its course, by the slower side's time; without one where head fails."""
     head, base = scouts["head"][index], scouts["base"][index] if "base" in scouts else None
     one = Measured(case, None, [])
-    one.head_fault = head if isinstance(head, Verdict) else None
-    one.base_fault = base if isinstance(base, Verdict) else None
+    one.head_fault = head if isinstance(head, Stop) else None
+    one.base_fault = base if isinstance(base, Stop) else None
     one.choices = {
         name: side.choice for name, side in (("head", head), ("base", base)) if isinstance(side, timing.Scouted)
     }
@@ -182,7 +182,7 @@ def _measured(
     return one
 
 
-def _why_eager(side: "timing.Scouted | Verdict | None") -> str:
+def _why_eager(side: "timing.Scouted | Stop | None") -> str:
     return side.why_eager if isinstance(side, timing.Scouted) else ""
 
 
@@ -308,7 +308,7 @@ def _check_base(
         if one in suspects and again is None and (faults[id(one)] is not None or _slower(one, cost)):
             fault = faults[id(one)]
             what = fault.message if fault is not None else f"{_slower(one, cost):.0%} slower"
-            one.head_fault = Verdict("base-disturbed", f"beside head the base is {what}; alone it is not")
+            one.head_fault = Stop("base-disturbed", f"beside head the base is {what}; alone it is not")
 
 
 def _audit(means: Means, arena: Arena, result: Result, scouts: Scouts) -> None:

@@ -7,7 +7,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Metric, Unit, number
 from kernelci.reference import Cost
 from kernelci.workbench import clock
@@ -26,15 +26,13 @@ def windows(blocks: Sequence[Block], name: str) -> list[Window]:
 
 
 def checked_time(blocks: Sequence[Block], side: str, calibration: Calibration, cost: Cost, dtype: str) -> Time:
-    """A side's time of a call. Raises Verdict: the clocks disagree, short windows don't fit, or it is impossible."""
+    """A side's time of a call. Raises Stop: the clocks disagree, short windows don't fit, or it is impossible."""
     full = windows(blocks, side)
     if sum(block.noisy for block in blocks) > NOISY_SHARE * len(blocks):
-        raise Verdict(
-            "not-quiet", "the referee's own kernels ran slower than usual between windows: something computes"
-        )
+        raise Stop("not-quiet", "the referee's own kernels ran slower than usual between windows: something computes")
     if not full:
         why = next((block.dropped for block in blocks if block.dropped), "there is none")
-        raise Verdict("not-measured", f"no block of {side} counts: {why}")
+        raise Stop("not-measured", f"no block of {side} counts: {why}")
     found = clock.time_of(full, calibration.overhead)
     shorter = [window for kind in SHORTER for window in windows(blocks, named(side, kind))]
     clock.check_line(full, shorter, calibration.overhead)
@@ -154,19 +152,19 @@ class Duel:
 
     def effect(self, again: Sequence[Block] = ()) -> stats.Effect:
         """The effect by the candidates' events, which vary less, and their p where the referee's clock shows the effect
-        too; else the larger p. Raises Verdict("clocks-disagree").
+        too; else the larger p. Raises Stop("clocks-disagree").
 
         Where they disagree in these blocks and not in a second contest, that was chance: then the referee's clock alone
         counts, and proves nothing.
         """
         wall, device = self.wall, self.device
         if self._nothing:
-            raise Verdict("clocks-disagree", "by a candidate's events a whole window took no longer than the events do")
+            raise Stop("clocks-disagree", "by a candidate's events a whole window took no longer than the events do")
         if device is None:
             return wall
         if _apart(wall, device):
             if not self.by_chance(again):
-                raise Verdict(
+                raise Stop(
                     "clocks-disagree",
                     f"head against base is {wall.effect:+.2%} by the referee's clock and {device.effect:+.2%} by the "
                     "candidates' events",
@@ -204,7 +202,7 @@ class Duel:
         return found if math.isfinite(found) else 0.0
 
     def metrics(self, kind: str = "", again: Sequence[Block] = ()) -> Iterator[Metric]:
-        """delta, noise and p, and of the call on the device cycles and blocks; `kind` is "" or "_end_to_end". Verdict,
+        """delta, noise and p, and of the call on the device cycles and blocks; `kind` is "" or "_end_to_end". Stop,
         q and floor come with all rows. `again`: of a second contest. Raises as `effect`."""
         found, noise = self.effect(again), self.noise()
         what = "end to end, " if kind else ""

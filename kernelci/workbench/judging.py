@@ -1,4 +1,4 @@
-"""The verdict on a call's outputs: the usual gates, or what the reference's own `compare` says."""
+"""The stop on a call's outputs: the usual gates, or what the reference's own `compare` says."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

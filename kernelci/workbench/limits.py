@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference, Sizes
 from kernelci.workbench.session import Session
 from kernelci.workbench.slots import WRONG, Bank, cuts, layout
@@ -51,18 +51,18 @@ def _largest(reference: Reference, case: Case) -> int:
 
 
 def judge(session: Session, reference: Reference, case: Case, seed: str) -> None:
-    """Call the entry once on a large case. Raises Verdict: "wrong" with the place, or "cost" where memory is short;
+    """Call the entry once on a large case. Raises Stop: "wrong" with the place, or "cost" where memory is short;
     and ReferenceFailed."""
     need = ROOM * layout(reference, case).bytes(1)
     if session.arena.device != "cpu" and (free := torch.cuda.mem_get_info()[0]) < need:
-        raise Verdict("cost", f"{need:,} bytes of GPU memory needed for this case and its check, {free:,} are free")
+        raise Stop("cost", f"{need:,} bytes of GPU memory needed for this case and its check, {free:,} are free")
     try:
         session.reserve(layout(reference, case).bytes(1))
         bank = Bank(reference, case, session.arena, 1, seed, ENTRIES, EDGE)
         bank.deal()
         session.call(bank.layout.call(case))
         bank.check(1)
-    except Verdict as verdict:
-        if verdict.reason != WRONG:
+    except Stop as stop:
+        if stop.reason != WRONG:
             raise
-        raise Verdict("wrong", f"{verdict.message}; chosen entries of a case beyond {ELEMENTS:,} elements") from verdict
+        raise Stop("wrong", f"{stop.message}; chosen entries of a case beyond {ELEMENTS:,} elements") from stop

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kernelci.errors import RunnerBroken, Verdict
+from kernelci.errors import RunnerBroken, Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench import instruments, ncu_module, ncu_report, sandbox, trial
 from kernelci.workbench.drawn import VARIED, Drawn, draw_inputs
@@ -49,10 +49,10 @@ def command(binary: Path, folder: str) -> list[str]:
 
 
 def require() -> Path:
-    """The program. Raises Verdict("no-profiler")."""
+    """The program. Raises Stop("no-profiler")."""
     found = find()
     if found is None:
-        raise Verdict("no-profiler", "ncu is neither on PATH nor in a CUDA toolkit here")
+        raise Stop("no-profiler", "ncu is neither on PATH nor in a CUDA toolkit here")
     return found
 
 
@@ -63,20 +63,20 @@ def drawn(reference: Reference, case: Case, seed: str, device: str) -> Drawn:
 
 
 def profile(opened: Callable[[], Opened], one: Drawn, binary: Path, limit_s: float) -> Profile:
-    """Call once to compile and tune, once under the tool. Raises Verdict, and GpuSick."""
+    """Call once to compile and tune, once under the tool. Raises Stop, and GpuSick."""
     ends = time.monotonic() + limit_s
     session, single = opened()
-    stopped: Verdict | None = None
+    stopped: Stop | None = None
     try:
         with contextlib.closing(session):
             for profiled in (False, True):
                 session.limits.call_s = session.limits.load_s = max(1.0, ends - time.monotonic())
                 session.profiled = profiled
                 trial.plainly(session, one)
-    except Verdict as verdict:
-        stopped = verdict
+    except Stop as stop:
+        stopped = stop
     except RunnerBroken as error:  # it did not come up, and it did without the tool
-        stopped = Verdict("candidate-start", error.message)
+        stopped = Stop("candidate-start", error.message)
     finally:
         report, log = single.file(REPORT_NAME), single.file(LOG_NAME).decode("utf-8", "replace")
         single.close()
@@ -86,27 +86,27 @@ def profile(opened: Callable[[], Opened], one: Drawn, binary: Path, limit_s: flo
     return Profile(read(report, binary), report)
 
 
-def trouble(log: str, report: bytes, stopped: Verdict | None) -> Verdict | None:
+def trouble(log: str, report: bytes, stopped: Stop | None) -> Stop | None:
     """Why there is no report, from the tool's own words."""
     if "ERR_NVGPUCTRPERM" in log:
-        return Verdict("no-counters", "the driver refuses performance counters to users who are no administrators")
+        return Stop("no-counters", "the driver refuses performance counters to users who are no administrators")
     said = "; ".join(line.strip("= ").removeprefix("ERROR== ") for line in log.split("\n") if "==ERROR==" in line)[
         :1000
     ]
     if stopped is not None:
         message = f"with it: {stopped.message}" + (f"; {said}" if said else "")
-        return Verdict("profiler-refused", message, log=stopped.log or log[-2000:])
+        return Stop("profiler-refused", message, log=stopped.log or log[-2000:])
     if not report:
-        return Verdict("profiler-refused", said or "it left no report", log=log[-2000:])
+        return Stop("profiler-refused", said or "it left no report", log=log[-2000:])
     if len(report) >= REPORT_BYTES:
-        return Verdict("profiler-refused", f"its report is larger than {REPORT_BYTES} bytes", log=log[-2000:])
+        return Stop("profiler-refused", f"its report is larger than {REPORT_BYTES} bytes", log=log[-2000:])
     return None
 
 
 def read(report: bytes, binary: Path) -> tuple[Launch, ...]:
     """The launches in a report: by NVIDIA's module where there is one that can read it, else from the tool's own pages.
 
-    Raises Verdict("profiler-refused") for one that can't be read.
+    Raises Stop("profiler-refused") for one that can't be read.
     """
     module = ncu_module.folder(instruments.home_of_nsight_compute(binary))
     with contextlib.suppress(ncu_report.Unreadable):  # of another version, say
@@ -118,9 +118,7 @@ def read(report: bytes, binary: Path) -> tuple[Launch, ...]:
         return ncu_report.parse(raw, details)
     except ncu_report.Unreadable as error:
         said = " ".join(raw.split())[-300:]
-        raise Verdict(
-            "profiler-refused", f"its report can't be read: {error}; ncu says: {said or 'nothing'}"
-        ) from error
+        raise Stop("profiler-refused", f"its report can't be read: {error}; ncu says: {said or 'nothing'}") from error
 
 
 def by_module(module: Path, report: bytes) -> tuple[Launch, ...]:

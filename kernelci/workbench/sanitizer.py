@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kernelci.errors import GpuSick, RunnerBroken, Verdict
+from kernelci.errors import GpuSick, RunnerBroken, Stop
 from kernelci.reference import Case
 from kernelci.workbench import instruments, trial
 from kernelci.workbench.drawn import Drawn
@@ -48,7 +48,7 @@ class Inspection(Struct, frozen=True):
     tool: str
     report: ToolReport = ToolReport()
     cases: tuple[str, ...] = ()
-    stopped: Verdict | None = None
+    stopped: Stop | None = None
     tail: str = ""
 
 
@@ -118,7 +118,7 @@ def inspect(tool: str, opened: Callable[[], Opened], drawn: Sequence[Drawn], lim
         ends = time.monotonic() + limit_s
         session, single = opened()
         done: list[str] = []
-        stopped: Verdict | None = None
+        stopped: Stop | None = None
         try:
             with contextlib.closing(session):
                 session.reserve(max((2 * one.bytes for one in drawn), default=0))
@@ -130,17 +130,17 @@ def inspect(tool: str, opened: Callable[[], Opened], drawn: Sequence[Drawn], lim
                         break
         except GpuSick:
             raise
-        except Verdict as verdict:
-            stopped = verdict
+        except Stop as stop:
+            stopped = stop
         except RunnerBroken as error:  # it did not come up, and it did without the tool
-            stopped = Verdict("candidate-start", error.message)
+            stopped = Stop("candidate-start", error.message)
         finally:
             text = single.reports()
             single.close()
         return Inspection(tool, parse(text), tuple(done), stopped, text[-2000:])
 
 
-def judge(found: Inspection) -> Verdict | None:
+def judge(found: Inspection) -> Stop | None:
     """What a run means for the kernel: findings fail it; a tool that can't do its work is skipped with its words."""
     errors, stopped = found.report.errors, found.stopped
     if errors:
@@ -148,15 +148,15 @@ def judge(found: Inspection) -> Verdict | None:
         if len(errors) > SHOWN:
             lines.append(f"and {len(errors) - SHOWN} more places")
         place = errors[0].place
-        return Verdict(TOOLS[found.tool], "\n".join(lines), file=place.file, line=place.line, log=found.tail)
+        return Stop(TOOLS[found.tool], "\n".join(lines), file=place.file, line=place.line, log=found.tail)
     said = "\n".join(found.report.other[-SHOWN:])
     if stopped is not None and stopped.reason == "hang":
-        return Verdict("sanitizer-slow", f"{found.tool}: {stopped.message}", log=found.tail)
+        return Stop("sanitizer-slow", f"{found.tool}: {stopped.message}", log=found.tail)
     if stopped is not None:
         message = f"{found.tool}: without it the same calls pass; with it: {stopped.message}\n{said}".strip()
-        return Verdict("sanitizer-refused", message, log=stopped.log or found.tail)
+        return Stop("sanitizer-refused", message, log=stopped.log or found.tail)
     if found.report.total is None:
-        return Verdict("sanitizer-refused", f"{found.tool} came to no conclusion\n{said}".strip(), log=found.tail)
+        return Stop("sanitizer-refused", f"{found.tool} came to no conclusion\n{said}".strip(), log=found.tail)
     return None
 
 

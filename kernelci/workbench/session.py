@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.tracing.prelude import TraceAt
 from kernelci.workbench import health
 from kernelci.workbench.arena import Arena
@@ -65,9 +65,9 @@ class Forker(Protocol):
 
 
 class Session:
-    """Calls of one kernel. Every fault of the kernel comes out as a Verdict with its reason.
+    """Calls of one kernel. Every fault of the kernel comes out as a Stop with its reason.
 
-    After a fault on a GPU the GPU itself is asked: one that is sick raises GpuSick, which is nobody's verdict.
+    After a fault on a GPU the GPU itself is asked: one that is sick raises GpuSick, which is nobody's stop.
     """
 
     def __init__(
@@ -116,37 +116,37 @@ class Session:
             self.arena = Arena(self._device, max(size, 2 * self.arena.size))
 
     def call(self, message: Call) -> Done:
-        """Call the entry in the candidate. Raises Verdict."""
+        """Call the entry in the candidate. Raises Stop."""
         answer = self._answered(replace(message, profiled=self.profiled), Done)
         self.configs = max(self.configs, answer.configs)
         return answer
 
-    def call_all(self, messages: Sequence[Call]) -> "list[Done | Verdict]":
-        """Call the entry on each, in order, and wait for the device once: a Done each, or the Verdict of what it
-        raised; a worse fault ends them, as the last of a shorter list. Raises Verdict for a fault of no one call.
+    def call_all(self, messages: Sequence[Call]) -> "list[Done | Stop]":
+        """Call the entry on each, in order, and wait for the device once: a Done each, or the Stop of what it
+        raised; a worse fault ends them, as the last of a shorter list. Raises Stop for a fault of no one call.
         """
         if len(messages) == 1:
             return [self._attempted(messages[0])]
         answers = self._answered(Calls(tuple(messages)), AllDone, self.patience_s(len(messages))).answers
-        found: list[Done | Verdict] = []
+        found: list[Done | Stop] = []
         for answer in answers[: len(messages)]:
-            found.append(answer if isinstance(answer, Done) else self._verdict(answer, NOT_WHEN_CALLED))
+            found.append(answer if isinstance(answer, Done) else self._stop(answer, NOT_WHEN_CALLED))
             if isinstance(answer, Done):
                 self.configs = max(self.configs, answer.configs)
             elif self._candidate is None:
                 return found
         if len(answers) != len(messages):
             self._drop()
-            raise Verdict("refused", f"{len(answers)} answers to {len(messages)} calls")
+            raise Stop("refused", f"{len(answers)} answers to {len(messages)} calls")
         return found
 
-    def _attempted(self, message: Call) -> "Done | Verdict":
+    def _attempted(self, message: Call) -> "Done | Stop":
         try:
             return self.call(message)
-        except Verdict as verdict:
-            if verdict.reason != "raised":
+        except Stop as stop:
+            if stop.reason != "raised":
                 raise
-            return verdict
+            return stop
 
     def patience_s(self, calls: int) -> float:
         """The deadline of so many calls together."""
@@ -158,18 +158,18 @@ class Session:
         return self._started if self._candidate is not None else 0
 
     def start(self) -> None:
-        """Have the candidate running with the kernel imported, before anything is asked of it. Raises Verdict."""
+        """Have the candidate running with the kernel imported, before anything is asked of it. Raises Stop."""
         self._running()
 
     def prepare(self, message: Series) -> Prepared:
-        """Get a series ready in the candidate. Raises Verdict."""
+        """Get a series ready in the candidate. Raises Stop."""
         answer = self._answered(message, Prepared)
         self._spots[message.number] = answer.spots
         self._graphs = self._graphs | {message.number} if message.mode == "graph" else self._graphs - {message.number}
         return answer
 
     def turn(self, case: dict[str, Any]) -> None:
-        """Let the kernel prepare for a case, outside of every window. Raises Verdict."""
+        """Let the kernel prepare for a case, outside of every window. Raises Stop."""
         self._answered(Turn(case), Prepared)
 
     def spots(self, number: int) -> dict[str, Spots]:
@@ -177,32 +177,32 @@ class Session:
         return self._spots.get(number, {})
 
     def go(self, number: int) -> tuple[int, float]:
-        """Run a series; nanoseconds by this side's clock, and by the candidate's events: a claim. Raises Verdict."""
+        """Run a series; nanoseconds by this side's clock, and by the candidate's events: a claim. Raises Stop."""
         message = Go(number)
         self._running()
         began = time.perf_counter_ns()
         answer = self._answered(message, Finished)
         took = time.perf_counter_ns() - began
         if self._device != "cpu" and not answer.device_ns:
-            raise Verdict("clocks-disagree", "by the candidate's events the calls took no time at all")
+            raise Stop("clocks-disagree", "by the candidate's events the calls took no time at all")
         if answer.spots and number not in self._graphs and self._spots.get(number):
             self._spots[number] = answer.spots
         return took, answer.device_ns
 
     def ledger(self) -> Ledger:
-        """What the candidate says that its GPU did since it was last asked: a claim. Raises Verdict."""
+        """What the candidate says that its GPU did since it was last asked: a claim. Raises Stop."""
         return self._answered(Audit(), Ledger)
 
     def follow(self, call: Call, calls: int) -> Followed:
-        """What the candidate says that host and GPU did in so many calls: a claim. Raises Verdict."""
+        """What the candidate says that host and GPU did in so many calls: a claim. Raises Stop."""
         return self._answered(Follow(call, calls), Followed, self.patience_s(calls + 1))
 
     def packed(self) -> bytes:
-        """What compilers left in the candidate's cache. Raises Verdict."""
+        """What compilers left in the candidate's cache. Raises Stop."""
         return self._answered(Pack(), Packed).cache
 
     def forget(self) -> None:
-        """Drop all series. Raises Verdict."""
+        """Drop all series. Raises Stop."""
         self._answered(Forget(), Prepared)
 
     def _answered(self, message: Message, kind: type[Answer], timeout_s: float = 0.0) -> Answer:
@@ -210,7 +210,7 @@ class Session:
         if not isinstance(answer, kind):
             self._drop()
             text = f"the candidate answered a {type(message).__name__.lower()} with {type(answer).__name__}"
-            raise Verdict("refused", text)
+            raise Stop("refused", text)
         return answer
 
     def _running(self) -> Candidate:
@@ -231,7 +231,7 @@ class Session:
         answer = self._ask(self._candidate, load, self.limits.load_s)
         if not isinstance(answer, Loaded):
             self._drop()
-            raise Verdict("refused", f"the candidate answered a load with {type(answer).__name__}")
+            raise Stop("refused", f"the candidate answered a load with {type(answer).__name__}")
         self.parameters = answer.parameters
         return self._candidate
 
@@ -247,22 +247,22 @@ class Session:
         if isinstance(answer, Raised):
             # Host code that asks for data gets data here, and a call comes after the start: such claims are exceptions
             # like any other.
-            raise self._verdict(answer, ("needs-data",) if isinstance(message, Load) else NOT_WHEN_CALLED)
+            raise self._stop(answer, ("needs-data",) if isinstance(message, Load) else NOT_WHEN_CALLED)
         return answer
 
-    def _verdict(self, answer: Raised, impossible: tuple[str, ...]) -> Verdict:
+    def _stop(self, answer: Raised, impossible: tuple[str, ...]) -> Stop:
         """What a claim of a fault means."""
         reason = "raised" if answer.reason in impossible else answer.reason
         if answer.reason != "raised":
             self._drop()  # a lost CUDA context, or no memory left: only a fresh process is worth anything
             self._health.after(answer.reason)
-        return Verdict(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
+        return Stop(reason, answer.message, file=answer.file, line=answer.line, log=answer.log)
 
-    def _died(self, reason: str, message: str, candidate: Candidate) -> Verdict:
+    def _died(self, reason: str, message: str, candidate: Candidate) -> Stop:
         log = candidate.log()
         self._drop()
         self._health.after(reason)
-        return Verdict(reason, message, log=log)
+        return Stop(reason, message, log=log)
 
     def renew(self) -> None:
         """End the candidate: the next call finds a fresh one, which remembers nothing."""

@@ -10,7 +10,7 @@ import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference, TensorSpec
 from kernelci.workbench import oracle, pieces, pools, workspace
 from kernelci.workbench.arena import Arena, Plan, dtype_of, reach, row_major
@@ -208,8 +208,8 @@ class Bank:
         """The outputs of the first `count` slots are right: where a reference says what is independent, on secret
         entries of each slot, the first and the last among them; else whole, of as many slots as can be afforded.
 
-        `spots`: where they lie by what the candidate says; by default in the slots. Raises Verdict("wrong-while-timed")
-        with the slot, Verdict("refused"), and ReferenceFailed.
+        `spots`: where they lie by what the candidate says; by default in the slots. Raises Stop("wrong-while-timed")
+        with the slot, Stop("refused"), and ReferenceFailed.
         """
         self.require(spots or {}, count)
         slots = torch.tensor(self._chosen(count), device=self._arena.device)
@@ -220,7 +220,7 @@ class Bank:
             self._check(slots[some], [table[some] for table in entries], spots or {})
 
     def require(self, spots: Mapping[str, Spots], count: int) -> None:
-        """Raise Verdict("refused") for places that can't be those of so many calls' results."""
+        """Raise Stop("refused") for places that can't be those of so many calls' results."""
         workspace.checked(spots, self.layout.own, count, self.workspace(count))
 
     def _at_once(self, entries: Sequence[torch.Tensor]) -> int:
@@ -262,13 +262,13 @@ class Bank:
     def _require_unchanged(
         self, name: str, dealt: torch.Tensor, slots: torch.Tensor, entries: list[torch.Tensor]
     ) -> None:
-        """The chosen entries of an input are as they were dealt. Raises Verdict."""
+        """The chosen entries of an input are as they were dealt. Raises Stop."""
         if not dealt.numel():
             return
         now = pieces.gathered(self.slots_of(name), slots, self._index(name, entries))
         changed = (bits(now) != bits(dealt)).view(len(slots), -1).any(dim=1)
         if bool(changed.any()):
-            raise Verdict(WRONG, f"input {name} of slot {int(slots[changed][0])} was changed")
+            raise Stop(WRONG, f"input {name} of slot {int(slots[changed][0])} was changed")
 
     def result(self, name: str, slot: int, spots: Mapping[str, Spots]) -> torch.Tensor:
         """An output of one slot, from where it lies."""
@@ -345,14 +345,14 @@ class Bank:
     def _own(
         self, name: str, actual: torch.Tensor, truth: oracle.Truth, inputs: dict[str, Any], slots: torch.Tensor
     ) -> bool:
-        """Whether the reference compares this output itself. Raises Verdict."""
+        """Whether the reference compares this output itself. Raises Stop."""
         for number, values in enumerate(actual if self.reference.compares else ()):
             one = {key: value[number] if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
             found = by_reference(self.reference, name, values, truth.oracle[name][number], one)
             if found is None:
                 return False
             if not found.passed:
-                raise Verdict(WRONG, f"output {name} of slot {int(slots[number])} is wrong: {found.said}")
+                raise Stop(WRONG, f"output {name} of slot {int(slots[number])} is wrong: {found.said}")
         return self.reference.compares
 
     def _gates(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
@@ -362,7 +362,7 @@ class Bank:
             bad = found.bad.reshape(len(slots), -1).any(dim=1)
             first = int(slots[int(bad.nonzero()[0])]) if bool(bad.any()) else 0
             share = float(bad.float().mean())
-            raise Verdict(
+            raise Stop(
                 WRONG,
                 f"output {name} of slot {first} is wrong ({share:.0%} of the slots that were checked): "
                 f"max abs error {found.errors.max_abs:.3g}, {found.worst_ratio:.3g} times the bound",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import TensorSpec
 from kernelci.workbench.arena import Arena, Plan, dtype_of
 from kernelci.workbench.drawn import Drawn
@@ -78,21 +78,21 @@ class Subject:
         return changeable(self.outputs, self._drawn.mutates)
 
     def check_returned(self, done: Done, parameters: tuple[str, ...]) -> None:
-        """Raise Verdict where the entry returned something else than is declared."""
+        """Raise Stop where the entry returned something else than is declared."""
         own = {name: spec for name, spec in self.outputs.items() if not spec.alias}
         if all(name in parameters for name in own):
             return
         for name, spec in own.items():
             got = done.returned.get(name)
             if got is None:
-                raise Verdict("not-returned", f"the entry returned no torch.Tensor for {name}")
+                raise Stop("not-returned", f"the entry returned no torch.Tensor for {name}")
             if got.shape != spec.shape:
-                raise Verdict("shape", f"{name} has shape {got.shape}, and {spec.shape} is declared")
+                raise Stop("shape", f"{name} has shape {got.shape}, and {spec.shape} is declared")
             if got.dtype != spec.dtype:
-                raise Verdict("dtype", f"{name} has dtype {got.dtype}, and {spec.dtype} is declared")
+                raise Stop("dtype", f"{name} has dtype {got.dtype}, and {spec.dtype} is declared")
 
     def check_surroundings(self, arena: Arena, plan: Plan) -> None:
-        """Raise Verdict with the place where guard zones, inputs, or the bytes between elements changed."""
+        """Raise Stop with the place where guard zones, inputs, or the bytes between elements changed."""
         self._check_guards(arena, plan)
         self._check_inputs(arena, plan)
 
@@ -103,7 +103,7 @@ class Subject:
                 if bool(changed.any()):
                     hits = changed.nonzero().reshape(-1)
                     gap = end - begin - int(hits[-1]) if side == "before" else int(hits[0])
-                    raise Verdict(
+                    raise Stop(
                         "out-of-bounds",
                         f"{len(hits)} bytes {side} {name} were overwritten, the nearest {gap} bytes away from it",
                     )
@@ -114,10 +114,10 @@ class Subject:
                 continue
             place = locate(bits(arena.view(plan.places[name])) != bits(value))
             if place is not None:
-                raise Verdict("input-changed", f"input {name}: {place.text()}")
+                raise Stop("input-changed", f"input {name}: {place.text()}")
         padded = self._drawn.layouts
         if padded and not torch.equal(arena.raw(plan.base, plan.end), arena.expected(plan.base, plan.end)):
-            raise Verdict(
+            raise Stop(
                 "out-of-bounds", f"bytes between the elements of {', '.join(padded)} (the padding) were overwritten"
             )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Cost, Reference
 from kernelci.workbench import pools, slots
 from kernelci.workbench.arena import Arena
@@ -36,7 +36,7 @@ def arena_for(
     """An arena that holds the slots of every case by turns, halved until the GPU has room; a note where it had not.
 
     `returns`: an entry returns its outputs, so that part of the arena is to serve what it allocates.
-    Raises Verdict("out-of-memory") where two slots of the largest case don't fit.
+    Raises Stop("out-of-memory") where two slots of the largest case don't fit.
     """
     serves = returns and device != "cpu"  # where torch can't be told where to allocate
     layouts = [slots.layout(reference, case, serves) for case in cases]
@@ -52,7 +52,7 @@ def arena_for(
         except CudaFailed:
             size //= 2
             note = f"the GPU's memory holds only {size / 2**30:.3g} GiB of slots: windows are shorter"
-    raise Verdict("out-of-memory", f"two slots of the largest case need {least} bytes of GPU memory")
+    raise Stop("out-of-memory", f"two slots of the largest case need {least} bytes of GPU memory")
 
 
 def budget(device: str) -> int:
@@ -96,20 +96,20 @@ class Scouted(Struct, frozen=True):
 
 def scouted(
     session: Session, arena: Arena, reference: Reference, cases: Sequence[Case], calibration: Calibration
-) -> "list[Scouted | Verdict]":
+) -> "list[Scouted | Stop]":
     """By a process that tunes: about how long a call takes. One answer per case."""
     return [_scouted(Contestant("scout", session), arena, reference, case, calibration) for case in cases]
 
 
 def _scouted(
     one: Contestant, arena: Arena, reference: Reference, case: Case, calibration: Calibration
-) -> "Scouted | Verdict":
+) -> "Scouted | Stop":
     layout = slots.layout(reference, case, arena.serves)
     calls = min(SCOUT_CALLS, most_calls(reference, case, layout, arena.size, calibration))
     try:
         tried = first_windows(one, slots.Bank(reference, case, arena, calls, secrets.token_hex(8)), SCOUT_WINDOWS)
-    except Verdict as verdict:
-        return verdict
+    except Stop as stop:
+        return stop
     closest = min(map(calibration.overhead.closest, tried.windows))
     return Scouted(closest, tried.config, tried.course.why_eager, one.choice)
 
@@ -123,7 +123,7 @@ class Tried(Struct, frozen=True):
 
 
 def first_windows(one: Contestant, bank: slots.Bank, count: int) -> Tried:
-    """Get windows of the whole bank ready, and make so many. Raises Verdict."""
+    """Get windows of the whole bank ready, and make so many. Raises Stop."""
     course = Course(bank, {"full": bank.count}, usual_mode(bank.device))
     bank.deal()
     config = one.prepare(0, course, "full", None)

@@ -35,7 +35,7 @@ def trace(
     """The trace of one call, whatever the buffer says; the first one has so much longer, to compile. `sm_clock_hz` is
     asked right after it: what the clock is taken for where the call is too short to measure it.
 
-    Raises Verdict where a call does not come back.
+    Raises Stop where a call does not come back.
     """
     subject = Subject(one)
     begin = -(-subject.size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

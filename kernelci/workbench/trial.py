@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import LAYOUTS, Case, TensorSpec
 from kernelci.units import listed
 from kernelci.workbench.batch import Called, Places, call, call_unguarded, follow_unguarded
@@ -43,18 +43,18 @@ class Trial(Struct, frozen=True):
         return self.again is None
 
 
-Found = dict[str, Trial | Verdict]
+Found = dict[str, Trial | Stop]
 
 
 def run(session: Session, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Trial:
-    """Call twice and check. Raises Verdict with the reason and place of what went wrong."""
+    """Call twice and check. Raises Stop with the reason and place of what went wrong."""
     return run_drawn(session, Drawn(case, dict(inputs), dict(outputs), Truth({}, {})))
 
 
 def run_drawn(session: Session, drawn: Drawn, config: int | None = None) -> Trial:
-    """Call twice and check, autotuners pinned to a configuration if one is given. Raises Verdict."""
+    """Call twice and check, autotuners pinned to a configuration if one is given. Raises Stop."""
     found = _Round(session, {VARIED: Subject(drawn, config)}).found([VARIED], [VARIED])[VARIED]
-    if isinstance(found, Verdict):
+    if isinstance(found, Stop):
         raise found
     return found
 
@@ -80,7 +80,7 @@ def run_all(session: Session, drawn: Mapping[str, Drawn], seed: str) -> Found:
     alone = _Round(session, subjects)
     found = alone.found(firsts, seconds)
     took_s = time.monotonic() - began
-    if not alone.fault and isinstance(fault, Verdict) and not _excused(session, fault, together.places.count, took_s):
+    if not alone.fault and isinstance(fault, Stop) and not _excused(session, fault, together.places.count, took_s):
         found[together.fault] = _only_together(fault, together.fault, firsts)
     return found
 
@@ -96,15 +96,15 @@ def _close(names: list[str]) -> list[str]:
     return found
 
 
-def _excused(session: Session, fault: Verdict, calls: int, took_s: float) -> bool:
+def _excused(session: Session, fault: Stop, calls: int, took_s: float) -> bool:
     """Whether what is right one by one may fail together: calls that need much memory, or more than half their time."""
     return fault.reason == "out-of-memory" or (fault.reason == "hang" and 2 * took_s > session.patience_s(calls))
 
 
-def _only_together(fault: Verdict, name: str, names: list[str]) -> Verdict:
+def _only_together(fault: Stop, name: str, names: list[str]) -> Stop:
     shown = listed([other for other in names if other != name], SHOWN)
     text = f"only when it is called together with {shown}, and not one by one: {fault.message}"
-    return Verdict(fault.reason, text, file=fault.file, line=fault.line, log=fault.log)
+    return Stop(fault.reason, text, file=fault.file, line=fault.line, log=fault.log)
 
 
 class _Round:
@@ -131,7 +131,7 @@ class _Round:
         for names in self._batches(firsts):
             called = self._called({name: self._subjects[name].poison(device) for name in names})
             begun |= {name: one for name, one in called.items() if isinstance(one, Called)}
-            found |= {name: one for name, one in called.items() if isinstance(one, Verdict)}
+            found |= {name: one for name, one in called.items() if isinstance(one, Stop)}
             if self.fault:
                 return found
         for names in self._batches([name for name in seconds if name in begun]):
@@ -147,19 +147,19 @@ class _Round:
         for begin in range(0, len(names), self.places.count):
             yield names[begin : begin + self.places.count]
 
-    def _called(self, poison: dict[str, Poison]) -> dict[str, Called | Verdict]:
+    def _called(self, poison: dict[str, Poison]) -> dict[str, Called | Stop]:
         """A batch of calls in this order. The fault of no one call is the last one's."""
-        found: dict[str, Called | Verdict] = {}
+        found: dict[str, Called | Stop] = {}
         try:
             found = call(self._session, self.places, {name: self._subjects[name] for name in poison}, poison)
-        except Verdict as verdict:
-            found[list(poison)[-1]] = verdict
+        except Stop as stop:
+            found[list(poison)[-1]] = stop
         self._notice(found)
         return found
 
     def _notice(self, found: Mapping[str, object]) -> None:
         for name, one in found.items():
-            if isinstance(one, Verdict) and not (one.reason == "raised" and self._subjects[name].placed_otherwise):
+            if isinstance(one, Stop) and not (one.reason == "raised" and self._subjects[name].placed_otherwise):
                 self.fault = self.fault or name
 
 
@@ -167,10 +167,10 @@ def _stale(poison: Poison) -> Poison:
     return {name: repoisoned(value) for name, value in poison.items()}
 
 
-def _trials(firsts: Mapping[str, Called], agains: Mapping[str, Called | Verdict]) -> Found:
+def _trials(firsts: Mapping[str, Called], agains: Mapping[str, Called | Stop]) -> Found:
     """The trials of pairs of calls, by one answer from the device: was all written, and are the bits the same?"""
     pairs = {name: (firsts[name], again) for name, again in agains.items() if isinstance(again, Called)}
-    found: Found = {name: again for name, again in agains.items() if isinstance(again, Verdict)}
+    found: Found = {name: again for name, again in agains.items() if isinstance(again, Stop)}
     if not pairs:
         return found
     flags = torch.stack(
@@ -198,17 +198,17 @@ def _any(flags: list[torch.Tensor], again: Called) -> torch.Tensor:
     return torch.stack(flags).any() if flags else torch.zeros((), dtype=torch.bool, device=device)
 
 
-def _unwritten(first: Called, again: Called) -> Verdict | None:
+def _unwritten(first: Called, again: Called) -> Stop | None:
     for name, kept in first.kept.items():
         place = locate(kept & again.kept[name])
         if place is not None:
-            return Verdict("unwritten", f"output {name}: {place.text().replace('are bad', 'were never written')}")
+            return Stop("unwritten", f"output {name}: {place.text().replace('are bad', 'were never written')}")
     return None
 
 
-def is_refusal(draw: str, found: Trial | Verdict) -> bool:
+def is_refusal(draw: str, found: Trial | Stop) -> bool:
     """Whether a kernel said clearly that it does not take the layout that a draw gives its input."""
-    return isinstance(found, Verdict) and found.reason == "raised" and split(draw)[1] in LAYOUTS
+    return isinstance(found, Stop) and found.reason == "raised" and split(draw)[1] in LAYOUTS
 
 
 def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.Tensor]]:
@@ -219,7 +219,7 @@ def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.
     found: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
     for _ in range(count):
         called = call(session, places, {"": subject}, {"": subject.poison(session.arena.device)})[""]
-        if isinstance(called, Verdict):
+        if isinstance(called, Stop):
             raise called
         key = tuple(torch.stack([digest(value) for value in called.values.values()]).tolist())
         found.setdefault(key, called.values)
@@ -227,13 +227,13 @@ def repeats(session: Session, drawn: Drawn, count: int) -> list[dict[str, torch.
 
 
 def plainly(session: Session, drawn: Drawn) -> dict[str, torch.Tensor]:
-    """The outputs of one call on zeroed outputs, whose surroundings nobody looks at. Raises Verdict."""
+    """The outputs of one call on zeroed outputs, whose surroundings nobody looks at. Raises Stop."""
     subject = Subject(drawn)
     return call_unguarded(session, subject, subject.zeros(session.arena.device))
 
 
 def follow(session: Session, drawn: Drawn, calls: int) -> Followed:
-    """What host and GPU did in so many calls, after one that compiles and tunes: a claim. Raises Verdict."""
+    """What host and GPU did in so many calls, after one that compiles and tunes: a claim. Raises Stop."""
     subject = Subject(drawn)
     return follow_unguarded(session, subject, subject.zeros(session.arena.device), calls)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench import clock, slots, timing
 from kernelci.workbench.arena import Arena, dtype_of
@@ -48,14 +48,14 @@ class Unjudged(slots.Bank):
             self._lay(wanted, outputs=False)
 
     def check(self, count: int, spots: Mapping[str, Spots] | None = None) -> None:
-        """Raises Verdict("not-finite"), or Verdict("refused") for a place that can't be."""
+        """Raises Stop("not-finite"), or Stop("refused") for a place that can't be."""
         self.require(spots or {}, count)
         for name, spec in self.layout.outputs.items():
             dtype = dtype_of(spec.dtype)
             if self.reference.nan_allowed or not spec.elements or not is_float(dtype) or dtype.itemsize == 1:
                 continue
             if not all(bool(torch.isfinite(self.result(name, slot, spots or {})).all()) for slot in {0, count - 1}):
-                raise Verdict("not-finite", f"output {name} is not finite")
+                raise Stop("not-finite", f"output {name} is not finite")
 
 
 def timed(
@@ -65,7 +65,7 @@ def timed(
     arena: Arena,
     calibration: Calibration,
     spent: Spent,
-) -> "dict[str, TimedCall | Verdict]":
+) -> "dict[str, TimedCall | Stop]":
     """One case by each of them, by name: a scout each, then full windows, all on the same slots."""
     layout = slots.layout(reference, case, arena.serves)
     room = timing.most_calls(reference, case, layout, arena.size, calibration)
@@ -76,7 +76,7 @@ def timed(
     calls = {
         name: timing.calls_for(min(map(calibration.overhead.closest, found.windows)), touched, room, calibration)
         for name, found in scouted.items()
-        if not isinstance(found, Verdict)
+        if not isinstance(found, Stop)
     }
     bank = _bank(reference, case, arena, max(calls.values(), default=1))
     full = {name: _windows(name, those[name], bank, count, WINDOWS, spent) for name, count in calls.items()}
@@ -92,7 +92,7 @@ def _bank(reference: Reference, case: Case, arena: Arena, count: int) -> Unjudge
     return Unjudged(reference, case, arena, count, secrets.token_hex(8))
 
 
-def _windows(name: str, session: Session, bank: Unjudged, calls: int, count: int, spent: Spent) -> "_Ran | Verdict":
+def _windows(name: str, session: Session, bank: Unjudged, calls: int, count: int, spent: Spent) -> "_Ran | Stop":
     """So many windows of so many calls; the process keeps nothing of them."""
     one, course = Contestant(name, session), Course(bank, {"full": calls}, usual_mode(bank.device))
     try:
@@ -102,15 +102,15 @@ def _windows(name: str, session: Session, bank: Unjudged, calls: int, count: int
             one.prepare(0, course, "full", None)
         windows = [one.go(0, course, "full", spent) for _ in range(count)]
         session.forget()
-    except Verdict as verdict:
-        return verdict
+    except Stop as stop:
+        return stop
     return _Ran(windows, course.copied.get(name, ""))
 
 
-def _time(found: "_Ran | Verdict", calibration: Calibration) -> "TimedCall | Verdict":
-    if isinstance(found, Verdict):
+def _time(found: "_Ran | Stop", calibration: Calibration) -> "TimedCall | Stop":
+    if isinstance(found, Stop):
         return found
     try:
         return TimedCall(clock.time_of(found.windows, calibration.overhead), found.copied)
-    except Verdict as verdict:
-        return verdict
+    except Stop as stop:
+        return stop

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from msgspec import Struct
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import TensorSpec
 from kernelci.workbench.arena import dtype_of, reach
 from kernelci.workbench.protocol import Source, Spots, Workspace
@@ -68,18 +68,18 @@ def takes(source: Source, entry: str, outputs: Iterable[str]) -> bool:
 
 
 def checked(spots: Mapping[str, Spots], outputs: Mapping[str, TensorSpec], count: int, where: Workspace | None) -> None:
-    """Raises Verdict("refused") for a claim that can't be: another shape or dtype, or beyond the region."""
+    """Raises Stop("refused") for a claim that can't be: another shape or dtype, or beyond the region."""
     if not spots:
         return
     if where is None or set(spots) != set(outputs):
-        raise Verdict("refused", "the candidate tells of results that it was not asked for")
+        raise Stop("refused", "the candidate tells of results that it was not asked for")
     for name, one in spots.items():
         spec, size = outputs[name], dtype_of(outputs[name].dtype).itemsize
         same = (one.shape, one.dtype, len(one.strides)) == (spec.shape, spec.dtype, len(spec.shape))
         last = where.begin + where.size - reach(one.shape, one.strides) * size if same else -1
         inside = all(where.begin <= offset <= last and offset % size == 0 for offset in one.offsets)
         if len(one.offsets) != count or not inside:
-            raise Verdict("refused", f"the candidate says that output {name} lies where it can't")
+            raise Stop("refused", f"the candidate says that output {name} lies where it can't")
 
 
 def entries(memory: torch.Tensor, spots: Spots, slots: Sequence[int], some: Mapping[int, torch.Tensor]) -> torch.Tensor:

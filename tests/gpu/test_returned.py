@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import catalog, config, ladder
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.referee import KernelReferee
 from kernelci.reference import Case
 from kernelci.workbench import sandbox, timing
@@ -138,8 +138,8 @@ def _measured(referee: KernelReferee, returns: bool = True) -> tuple[list[Course
         for course, kind, number in [*steps, *reversed(steps)]:
             one.go(number, course, kind, spent)
             stayed.append(bool(session.spots(number)))
-    except Verdict as verdict:
-        pytest.fail(f"{verdict.reason}: {verdict.message}\n{verdict.log}")
+    except Stop as stop:
+        pytest.fail(f"{stop.reason}: {stop.message}\n{stop.log}")
     finally:
         session.close()
         arena.close()

@@ -50,4 +50,4 @@ def test_whose_fault_it_is_that_a_place_can_not_be_written(number: int, kind: ty
 
 
 def test_verdict_is_no_error_of_the_tool() -> None:
-    assert not isinstance(errors.Verdict("wrong", "text"), errors.KernelciError)
+    assert not isinstance(errors.Stop("wrong", "text"), errors.KernelciError)

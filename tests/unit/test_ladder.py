@@ -33,7 +33,7 @@ def copy(x, y):
     y.copy_(x)
 """
 OWN = """
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.rungs import Findings, rung
 @rung("own", after=("precheck",))
 def own(referee):
@@ -105,8 +105,8 @@ def test_own_rung_is_climbed(root: Path) -> None:
     ("body", "outcome", "reason"),
     [
         ("raise KeyError('gone')", "BROKEN", "rung-error"),
-        ("raise Verdict('wrong', 'text')", "FAILED", "wrong"),
-        ("raise Verdict('no-gpu', 'text')", "SKIPPED", "no-gpu"),
+        ("raise Stop('wrong', 'text')", "FAILED", "wrong"),
+        ("raise Stop('no-gpu', 'text')", "SKIPPED", "no-gpu"),
         ("return None", "BROKEN", "rung-error"),
     ],
 )
@@ -232,11 +232,11 @@ def pair(referee):
 
 # `pair` stops the one kernel, whose `last` goes on until the other has interrupted the run.
 STOPPED = """
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 stopped = threading.Event()
 def stopped_or_interrupted(referee):
     if referee.kernel.name == "copy/plain":
-        raise Verdict("wrong", "text")
+        raise Stop("wrong", "text")
     stopped.wait(30)
     raise KeyboardInterrupt
 @rung("last", after=("precheck",))
@@ -280,10 +280,10 @@ def test_quiet_rungs_of_a_kernel_that_failed_are_settled_at_once(two: Path) -> N
 @pytest.mark.parametrize(("reason", "timed"), [("cost", True), ("interpreter-cost", False), ("wrong", False)])
 def test_what_is_too_large_for_other_rungs_is_timed_all_the_same(two: Path, reason: str, timed: bool) -> None:
     below = f"""
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 @rung("below", after=("precheck",))
 def below(referee):
-    raise Verdict({reason!r}, "text")
+    raise Stop({reason!r}, "text")
 """
     phases = PHASES.replace('rung("still", after=("precheck",)', 'rung("still", after=("below",)')
     _file(two / "rungs" / "phases.py", f"{phases.partition('@rung')[0]}{below}@rung{phases.partition('@rung')[2]}")

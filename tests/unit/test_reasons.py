@@ -39,16 +39,12 @@ def test_outcome_of_what_is_no_outcome(code: str) -> None:
         outcome_of(code)
 
 
-def _verdicts() -> list[tuple[str, str]]:
+def _stops() -> list[tuple[str, str]]:
     """Every literal reason that the package raises or records, with the file."""
     found = []
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in ("Verdict", "Finding")
-            ):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Stop", "Finding"):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant):
                     found.append((path.name, str(first.value)))
@@ -56,8 +52,8 @@ def _verdicts() -> list[tuple[str, str]]:
 
 
 def test_every_verdict_in_the_code_is_in_the_table() -> None:
-    assert [] == [verdict for verdict in _verdicts() if verdict[1] not in REASONS]
+    assert [] == [stop for stop in _stops() if stop[1] not in REASONS]
 
 
 def test_verdicts_are_found() -> None:
-    assert ("precheck.py", "entry-missing") in _verdicts()
+    assert ("precheck.py", "entry-missing") in _stops()

@@ -1,4 +1,4 @@
-"""How verdicts are worded for a report."""
+"""How stops are worded for a report."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from kernelci import wording
 from kernelci.catalog import Kernel
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case
 
 KERNEL = Kernel("softmax/fast", Path("/project/kernels/softmax/fast.py"), None, "")
@@ -15,8 +15,8 @@ CASES = (Case("check", (("n", 5),)), Case("bench", (("n", 9),)))
 
 
 def test_paths_of_a_candidate_become_the_projects() -> None:
-    verdict = Verdict("raised", f"in {CANDIDATES}: no", file=CANDIDATES, line=3, log=f'File "{CANDIDATES}"')
-    found = wording.finding(verdict, KERNEL, Path("/project"), "kernelci run softmax/fast")
+    stop = Stop("raised", f"in {CANDIDATES}: no", file=CANDIDATES, line=3, log=f'File "{CANDIDATES}"')
+    found = wording.finding(stop, KERNEL, Path("/project"), "kernelci run softmax/fast")
     assert ("kernels/softmax/fast.py", 3) == (found.file, found.line)
     assert ("in /project/kernels/softmax/fast.py: no", 'File "/project/kernels/softmax/fast.py"') == (
         found.message, found.log,

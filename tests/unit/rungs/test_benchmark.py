@@ -9,9 +9,8 @@ import pytest
 
 from kernelci import comparison
 from kernelci.config import Config
-from kernelci.errors import Verdict
-from kernelci.model import Finding, Row, Unit
-from kernelci.model import Verdict as TimeVerdict
+from kernelci.errors import Stop
+from kernelci.model import Finding, Row, Unit, Verdict
 from kernelci.reasons import Outcome
 from kernelci.reference import Case, Reference
 from kernelci.rungs import benchmark
@@ -30,8 +29,8 @@ CALLS, NS = 1000, 20_000.0
 def referee(reference: Reference) -> Any:
     """What a referee has to have for a row."""
 
-    def finding(verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
-        return Finding(verdict.reason, verdict.message, reproduce=f"--rungs {rung}")
+    def finding(stop: Stop, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        return Finding(stop.reason, stop.message, reproduce=f"--rungs {rung}")
 
     return SimpleNamespace(
         reference=reference, finding=finding, config=Config(), kernel=SimpleNamespace(name="add/plain")
@@ -86,7 +85,7 @@ def test_row_of_head_alone(referee: Any) -> None:
 
 def test_row_of_a_comparison(referee: Any) -> None:
     row = _row(referee, _pairs())
-    assert (Outcome.PASSED, ALONE | COMPARED | END_TO_END, TimeVerdict.NONE) == (row.outcome, _tags(row), row.verdict)
+    assert (Outcome.PASSED, ALONE | COMPARED | END_TO_END, Verdict.NONE) == (row.outcome, _tags(row), row.verdict)
 
 
 def test_times_of_both_sides(referee: Any) -> None:
@@ -98,12 +97,12 @@ def test_times_of_both_sides(referee: Any) -> None:
 
 def test_same_machine_code_is_the_same(referee: Any) -> None:
     row = _row(referee, _alone(), alike=benchmark.IDENTICAL)
-    assert (TimeVerdict.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
+    assert (Verdict.SAME, True) == (row.verdict, benchmark.IDENTICAL in row.notes)
 
 
 def test_same_machine_code_in_another_host_is_compared_and_said(referee: Any) -> None:
     row = _row(referee, _pairs(), alike=benchmark.OTHER_HOST)
-    assert (TimeVerdict.NONE, COMPARED, True) == (
+    assert (Verdict.NONE, COMPARED, True) == (
         row.verdict,
         COMPARED & _tags(row),
         benchmark.OTHER_HOST in row.notes,
@@ -124,8 +123,8 @@ def test_what_autotuners_chose_is_said(referee: Any, choices: dict[str, str], sa
 
 
 def test_same_machine_code_that_fails_is_not_the_same(referee: Any) -> None:
-    row = _row(referee, _alone(), alike=benchmark.IDENTICAL, head_fault=Verdict("raised", "no"))
-    assert (Outcome.FAILED, TimeVerdict.NONE) == (row.outcome, row.verdict)
+    row = _row(referee, _alone(), alike=benchmark.IDENTICAL, head_fault=Stop("raised", "no"))
+    assert (Outcome.FAILED, Verdict.NONE) == (row.outcome, row.verdict)
 
 
 FAULTS = [
@@ -139,7 +138,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("reason", "outcome"), FAULTS)
 def test_a_fault_of_head_is_the_rows(referee: Any, reason: str, outcome: Outcome) -> None:
-    row = _row(referee, _pairs(), head_fault=Verdict(reason, "why"))
+    row = _row(referee, _pairs(), head_fault=Stop(reason, "why"))
     assert row.finding is not None
     assert (outcome, reason, "why", "--rungs benchmark") == (
         row.outcome, row.finding.reason, row.finding.message, row.finding.reproduce
@@ -147,12 +146,12 @@ def test_a_fault_of_head_is_the_rows(referee: Any, reason: str, outcome: Outcome
 
 
 def test_a_fault_of_base_is_a_note(referee: Any) -> None:
-    row = _row(referee, _alone(), base_fault=Verdict("raised", "ValueError: no"))
+    row = _row(referee, _alone(), base_fault=Stop("raised", "ValueError: no"))
     assert (Outcome.PASSED, ["no comparison: base ends as raised: ValueError: no"]) == (row.outcome, [*row.notes[1:]])
 
 
 def test_a_base_that_fails_when_measured_again_is_a_note_and_no_second_contest(referee: Any) -> None:
-    row = _row(referee, _pairs(1.05), base_fault=Verdict("raised", "ValueError: no"))
+    row = _row(referee, _pairs(1.05), base_fault=Stop("raised", "ValueError: no"))
     assert (True, set()) == (
         "measured once again: base ends as raised: ValueError: no" in row.notes, {"again"} & _tags(row),
     )  # fmt: skip
@@ -259,7 +258,7 @@ def test_only_a_row_without_an_answer_needs_more_blocks(referee: Any) -> None:
 
 @pytest.mark.parametrize("fault", ["head_fault", "base_fault"])
 def test_a_row_with_a_fault_needs_no_more_blocks(referee: Any, fault: str) -> None:
-    one = _one(referee.reference, _pairs(1.004, noise=0.02), **{fault: Verdict("raised", "no")})
+    one = _one(referee.reference, _pairs(1.004, noise=0.02), **{fault: Stop("raised", "no")})
     assert not benchmark._undecided(referee)([one], COST)
 
 
@@ -312,6 +311,6 @@ def test_ceilings() -> None:
 
 def test_no_bench_cases(referee: Any, reference: Reference) -> None:
     referee.cases = lambda: tuple(case for case in reference.cases() if case.kind == "check")
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         benchmark.benchmark(referee)
     assert "no-bench-cases" == caught.value.reason

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import catalog, config, ladder
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Report
 from kernelci.reasons import Outcome
 from kernelci.reference import Cost
@@ -107,6 +107,6 @@ def test_blocks_of_a_disturbed_gpu_do_not_count(state: Sampled, said: str) -> No
 
 @pytest.mark.parametrize(("state", "said"), STATES[:2], ids=["taken", "hot"])
 def test_a_gpu_that_is_disturbed_all_the_time_measures_nothing(state: Sampled, said: str) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         figures.checked_time(_blocks(state, 4, 0), "head", CALIBRATION, Cost(0.0), "float32")
     assert ("not-measured", f"no block of head counts: {said}") == (caught.value.reason, caught.value.message)

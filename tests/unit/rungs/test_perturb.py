@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kernelci import disturbing
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, load
 from kernelci.rungs import perturb
 from kernelci.workbench.drawn import Drawn
@@ -31,7 +31,7 @@ NEAR = torch.nextafter(RIGHT, torch.full((64,), 9.0))
 class Referee:
     """Gives what a candidate would."""
 
-    def __init__(self, path: Any, found: torch.Tensor | Verdict) -> None:
+    def __init__(self, path: Any, found: torch.Tensor | Stop) -> None:
         path.write_text(REFERENCE)
         self.reference: Any = load(path)
         self.found = found
@@ -41,12 +41,12 @@ class Referee:
         return Drawn(case, {"x": X}, {}, Truth(oracle, {"y": RIGHT}))
 
     def disturbed(self, case: Case, draw: str, name: str) -> Trial:
-        if isinstance(self.found, Verdict):
+        if isinstance(self.found, Stop):
             raise self.found
         return Trial({"y": self.found})
 
 
-def _told(tmp_path: Any, kind: str, found: torch.Tensor | Verdict, repeatable: bool = False) -> str:
+def _told(tmp_path: Any, kind: str, found: torch.Tensor | Stop, repeatable: bool = False) -> str:
     referee = Referee(tmp_path / "double.py", found)
     if repeatable:
         (tmp_path / "double.py").write_text(REFERENCE + "repeatable = True\n")
@@ -54,8 +54,8 @@ def _told(tmp_path: Any, kind: str, found: torch.Tensor | Verdict, repeatable: b
     case = referee.reference.cases()[0]
     try:
         return perturb._told(referee, case, KINDS[kind], Trial({"y": RIGHT}))  # type: ignore[arg-type]
-    except Verdict as verdict:
-        return f"{verdict.reason}: {verdict.message}"
+    except Stop as stop:
+        return f"{stop.reason}: {stop.message}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +83,7 @@ def test_what_nobody_must_withstand_is_told(tmp_path: Any, kind: str) -> None:
 def test_an_assertion_is_told_as_the_device_said_it(tmp_path: Any) -> None:
     said = "kernel.py:9: unknown: Assertion `int32 overflow detected for operation mul` failed."
     log = f"block: [0,0,0]\n{said}\nterminated"
-    told = _told(tmp_path, "overflow", Verdict("gpu-fault", "device-side assert triggered", log=log))
+    told = _told(tmp_path, "overflow", Stop("gpu-fault", "device-side assert triggered", log=log))
     assert f"{said}: it {KINDS['overflow'].why}" == told
 
 
@@ -96,29 +96,29 @@ def test_what_is_wrong_then_is_a_finding_that_names_the_disturbance(tmp_path: An
 
 @pytest.mark.parametrize("reason", ["raised", "compile-error", "shared-memory", "hang"])
 def test_other_launches_may_not_work(tmp_path: Any, reason: str) -> None:
-    told = _told(tmp_path, "stages-more", Verdict(reason, "no"))
+    told = _told(tmp_path, "stages-more", Stop(reason, "no"))
     assert f"left alone, since it ends as {reason} (no)" == told
 
 
 @pytest.mark.parametrize("reason", ["gpu-fault", "unwritten", "out-of-bounds"])
 def test_other_launches_may_not_do_damage(tmp_path: Any, reason: str) -> None:
-    assert _told(tmp_path, "warps-more", Verdict(reason, "no")).startswith("perturbed: twice num_warps, and then: no")
+    assert _told(tmp_path, "warps-more", Stop(reason, "no")).startswith("perturbed: twice num_warps, and then: no")
 
 
 def test_dirty_memory_excuses_nothing(tmp_path: Any) -> None:
-    assert _told(tmp_path, "shared", Verdict("hang", "no answer")).startswith("perturbed: ")
+    assert _told(tmp_path, "shared", Stop("hang", "no answer")).startswith("perturbed: ")
 
 
 def test_a_call_that_nothing_was_changed_for(tmp_path: Any) -> None:
     assert "not made, since the call has nothing" == _told(
-        tmp_path, "shared", Verdict("raised", "Undisturbed: the call has nothing")
+        tmp_path, "shared", Stop("raised", "Undisturbed: the call has nothing")
     )
 
 
 def test_a_broken_reference_is_not_the_kernels_fault(tmp_path: Any) -> None:
     referee = Referee(tmp_path / "double.py", RIGHT)
     referee.reference = SimpleNamespace(repeatable=False)
-    referee.drawn = lambda case, draw: (_ for _ in ()).throw(Verdict("reference", "gone"))  # type: ignore[method-assign]
-    with pytest.raises(Verdict) as caught:
+    referee.drawn = lambda case, draw: (_ for _ in ()).throw(Stop("reference", "gone"))  # type: ignore[method-assign]
+    with pytest.raises(Stop) as caught:
         perturb._told(referee, Case("check", ()), KINDS["shared"], Trial({"y": RIGHT}))  # type: ignore[arg-type]
     assert "reference" == caught.value.reason

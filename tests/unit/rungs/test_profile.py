@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kernelci.config import Config
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, Metric, Row, RungResult, Unit
 from kernelci.reasons import Outcome, outcome_of
 from kernelci.reference import Case
@@ -33,8 +33,8 @@ def referee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What the rung needs of a referee; its profiles are made up."""
     monkeypatch.setattr(profiler, "find", lambda: Path("/ncu"))
 
-    def finding(verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
-        return Finding(verdict.reason, verdict.message)
+    def finding(stop: Stop, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        return Finding(stop.reason, stop.message)
 
     rows = (_row("8x8-fp32", 50_000.0, 0.02), _row("9x9-fp32", 90_000.0, 0.001), _row("7x7-fp16", 10_000.0, -0.3))
     return SimpleNamespace(
@@ -142,7 +142,7 @@ def test_advice_on_other_memory_is_left_out() -> None:
 
 def _refuse(reason: str) -> Any:
     def profile(case: Case) -> Profile:
-        raise Verdict(reason, "why")
+        raise Stop(reason, "why")
 
     return profile
 
@@ -164,13 +164,13 @@ def test_a_base_that_can_not_be_profiled_costs_the_comparison_only(referee: Any)
 
 def test_without_the_tool_the_rung_is_skipped(referee: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiler, "find", lambda: None)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         rung.profile(referee)
     assert "no-profiler" == caught.value.reason
 
 
 def test_nothing_to_look_into_is_not_requested(referee: Any) -> None:
     referee.config = replace(referee.config, profile="none")
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         rung.profile(referee)
     assert "not-requested" == caught.value.reason

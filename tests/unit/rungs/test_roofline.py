@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kernelci.config import Config
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, Metric, Row, RungResult, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import load
@@ -101,7 +101,7 @@ def test_a_chart_is_left(referee: Any, tmp_path: Path) -> None:
 
 def test_without_a_time_there_is_no_roofline(referee: Any) -> None:
     referee.climbed["benchmark"] = RungResult("benchmark", LOST.outcome, finding=LOST.finding, rows=(LOST,))
-    with pytest.raises(Verdict, match="no bench case"):
+    with pytest.raises(Stop, match="no bench case"):
         roofline.place_all(referee)
 
 

@@ -64,7 +64,7 @@ def test_small_cases_but_the_first_are_tried_together(tmp_path: Path) -> None:
 
 def test_a_fault_is_left_to_its_case(tmp_path: Path) -> None:
     faulty = KERNEL.replace("!= 0", "!= 8")
-    assert "check 8-fp32 Verdict" in _own(tmp_path, faulty).notes
+    assert "check 8-fp32 Stop" in _own(tmp_path, faulty).notes
 
 
 def test_a_reference_that_fails_is_left_to_its_case(tmp_path: Path) -> None:

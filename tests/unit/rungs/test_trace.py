@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Finding, Metric, Report, Row, RungResult, Unit
 from kernelci.reasons import Outcome
 from kernelci.reference import Case
@@ -58,8 +58,8 @@ CASES = (
 def referee(tmp_path: Path) -> Any:
     """What the rung needs of a referee; its traces are made up."""
 
-    def finding(verdict: Verdict, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
-        return Finding(verdict.reason, verdict.message)
+    def finding(stop: Stop, case: Case | None = None, draw: str = "", rung: str = "") -> Finding:
+        return Finding(stop.reason, stop.message)
 
     return SimpleNamespace(
         kernel=SimpleNamespace(name="softmax/cuda", sha256=lambda: "head"),
@@ -89,8 +89,8 @@ def test_check_cases_are_traced_where_there_is_no_other(referee: Any) -> None:
 
 
 def test_no_case_is_skipped(referee: Any) -> None:
-    referee.why_not = lambda case: Verdict("cost", "too large")
-    with pytest.raises(Verdict) as caught:
+    referee.why_not = lambda case: Stop("cost", "too large")
+    with pytest.raises(Stop) as caught:
         rung.trace(referee)
     assert "no-cases" == caught.value.reason
 
@@ -164,7 +164,7 @@ def test_the_host_is_in_the_row_and_in_the_file(referee: Any, tmp_path: Path) ->
 
 def test_a_call_that_can_not_be_followed_costs_the_timeline_alone(referee: Any) -> None:
     def follow(case: Case) -> Followed:
-        raise Verdict("hang", "no answer within 10 s")
+        raise Stop("hang", "no answer within 10 s")
 
     referee.follow = follow
     row = rung.trace(referee).rows[0]
@@ -175,7 +175,7 @@ def test_a_call_that_can_not_be_followed_costs_the_timeline_alone(referee: Any) 
 def test_a_call_that_fails_is_a_row_and_the_others_go_on(referee: Any) -> None:
     def trace(case: Case) -> Trace:
         if case is CASES[1]:
-            raise Verdict("gpu-fault", "an illegal address")
+            raise Stop("gpu-fault", "an illegal address")
         return SEEN
 
     referee.trace = trace

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Reference
 from kernelci.workbench import oracle
 from kernelci.workbench.slots import Bank
@@ -114,7 +114,7 @@ def answer(bank: Bank, count: int = COUNT) -> None:
 
 def wrong(bank: Bank, count: int = COUNT) -> str:
     """What is said of a window that is wrong."""
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         bank.check(count)
     assert "wrong-while-timed" == caught.value.reason
     return caught.value.message

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench.clock import (
     Overhead,
     Window,
@@ -31,8 +31,8 @@ def _window(ns: float = CALL_NS, calls: int = CALLS, device: float | None = None
     return Window(calls, COST.ns + calls * ns + extra, COST.device_ns + calls * told if told else 0.0)
 
 
-def _raised(windows: Sequence[Window]) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _raised(windows: Sequence[Window]) -> Stop:
+    with pytest.raises(Stop) as caught:
         time_of(windows, COST)
     return caught.value
 
@@ -134,7 +134,7 @@ def test_honest_windows_lie_on_a_line() -> None:
     ],
 )
 def test_short_windows_that_do_not_fit(short: Window) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         _line([_window(calls=100), short])
     assert ("short-windows", True) == (caught.value.reason, f"of {short.calls} calls took" in caught.value.message)
 
@@ -161,7 +161,7 @@ def test_one_kind_of_window_makes_no_line(full: list[Window], short: list[Window
 @pytest.mark.parametrize(("ns", "floor"), [(20_000.0, 20_001.0), (0.0, 0.0), (math.inf, 0.0), (math.nan, 0.0)])
 def test_an_impossible_time(ns: float, floor: float) -> None:
     found = time_of([_window()], COST)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         check_possible(type(found)(ns, ns, ns, ns, 0.0, False, 0.0), floor)
     assert "impossible-time" == caught.value.reason
 
@@ -175,7 +175,7 @@ def test_events_never_move_a_time_out_of_the_referees_reach(ns: float, calls: in
     windows = [_window(ns, calls, device=share * ns)] * 3
     try:
         found = time_of(windows, COST)
-    except Verdict:
+    except Stop:
         return
     room = (COST.high - COST.low) / 2 / calls + 0.0051 * ns
     assert abs(found.ns - ns) <= room

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Reference
 from kernelci.workbench import contest as contests
 from kernelci.workbench import nvml, slots
@@ -265,7 +265,7 @@ def test_what_time_went_into(fight: Fight, honest: Opener, names: Sequence[str])
 WARM_UPS = 2 * 5  # of each kind of window
 
 
-def _fault(made: Contest, side: str = "head", index: int = 0) -> Verdict:
+def _fault(made: Contest, side: str = "head", index: int = 0) -> Stop:
     assert {(side, index)} == set(made.faults)
     return made.faults[side, index]
 

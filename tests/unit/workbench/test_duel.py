@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kernelci import stats
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Cost, Reference
 from kernelci.workbench import duel, nvml, timing
 from kernelci.workbench.arena import Arena
@@ -312,14 +312,14 @@ def test_a_head_that_is_slow_only_in_short_windows(
 ) -> None:
     monkeypatch.setattr(timing, "EACH_CALLS", CALLS)
     one = _only(run({"head": opener(SLOW_WHEN_SHORT)}))
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         checked_time(one.blocks, "head", CALIBRATION, Cost(0.0), "float32")
     assert "short-windows" == caught.value.reason
 
 
 def test_no_slot_fits(run: Run, opener: MakeOpener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "budget", lambda device: 1000)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         run({"head": opener(PLAIN)})
     assert "out-of-memory" == caught.value.reason
 

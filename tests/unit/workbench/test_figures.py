@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Metric, Unit
 from kernelci.reference import Cost
 from kernelci.workbench import figures
@@ -25,8 +25,8 @@ def _alone(**more: Sequence[Window]) -> list[Block]:
     return [of_windows(head=[window(), window()], **more) for _ in range(3)]
 
 
-def _raised(blocks: Sequence[Block], cost: Cost = WORK) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _raised(blocks: Sequence[Block], cost: Cost = WORK) -> Stop:
+    with pytest.raises(Stop) as caught:
         checked_time(blocks, "head", CALIBRATION, cost, "bfloat16")
     return caught.value
 
@@ -126,8 +126,8 @@ def test_half_of_the_blocks_may_be_noisy() -> None:
 
 
 def test_no_block_counts() -> None:
-    verdict = _raised([Block({"head": [window()]}, dropped="thermal throttle")])
-    assert ("not-measured", "no block of head counts: thermal throttle") == (verdict.reason, verdict.message)
+    stop = _raised([Block({"head": [window()]}, dropped="thermal throttle")])
+    assert ("not-measured", "no block of head counts: thermal throttle") == (stop.reason, stop.message)
 
 
 def test_no_block() -> None:

@@ -5,7 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.model import Unit
 from kernelci.workbench import figures
 from kernelci.workbench.clock import Window
@@ -54,7 +54,7 @@ def test_without_events_the_referees_clock_decides() -> None:
 
 @pytest.mark.parametrize("device", [0.9, 1.1])
 def test_events_that_show_another_effect(device: float) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         Duel(pairs(device=device), COST).effect()
     assert "clocks-disagree" == caught.value.reason
 
@@ -75,7 +75,7 @@ def test_windows_that_cost_less_than_the_probes_are_no_lie(ratio: float, known: 
 
 
 def test_events_that_lie_by_more_than_windows_may_cost() -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         Duel(pairs(6.0, device=0.9), replace(COST, ns=30_000.0, low=22_500.0, high=37_500.0)).effect()
     assert "clocks-disagree" == caught.value.reason
 
@@ -95,7 +95,7 @@ def test_clocks_that_disagree_in_one_contest_alone_do_so_by_chance() -> None:
 def test_clocks_that_disagree_again_or_were_not_asked(again: list[Block]) -> None:
     duel = Duel(_disagreeing(1.02), COST)
     assert not duel.by_chance(again)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         duel.effect(again)
     assert "clocks-disagree" == caught.value.reason
 
@@ -110,7 +110,7 @@ def test_events_of_one_window_that_show_next_to_nothing() -> None:
     blocks = pairs()
     first = blocks[3].windows["head"][0]
     blocks[3].windows["head"][0] = Window(first.calls, first.wall_ns, 1.0)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         Duel(blocks, COST).effect()
     assert "clocks-disagree" == caught.value.reason
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Reference
 from kernelci.workbench import limits
 from kernelci.workbench.session import Session
@@ -62,6 +62,6 @@ def test_judged(written: Written, session: MakeSession, body: str, right: bool) 
     said = ""
     try:
         limits.judge(session(f"def f(x, y):\n    {body}\n"), reference, case, "seed")
-    except Verdict as verdict:
-        said = verdict.reason
+    except Stop as stop:
+        said = stop.reason
     assert ("" if right else "wrong") == said

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import TensorSpec, check
 from kernelci.workbench import ncu_module, profiler
 from kernelci.workbench.drawn import Drawn
@@ -94,7 +94,7 @@ def test_a_report_that_the_module_can_read_is_read_by_it(tmp_path: Path) -> None
     ],
 )
 def test_why_there_is_none(tmp_path: Path, leave: str, log: str, body: str, reason: str, said: str) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         _profile(tmp_path, leave, log, body)
     assert (reason, True) == (caught.value.reason, said in caught.value.message), caught.value.message
 

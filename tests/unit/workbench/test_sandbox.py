@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import backends
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench import sandbox
 from kernelci.workbench.process import Zygote
 from kernelci.workbench.protocol import Call, Source
@@ -88,7 +88,7 @@ def test_ci_has_a_sandbox() -> None:
 def _refused(session: MakeSession, body: str, error: str) -> None:
     """The body raises an error inside a candidate that matches this."""
     text = f"import os, socket, pathlib, ctypes\ndef f():\n{textwrap.indent(textwrap.dedent(body), '    ')}\n"
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         session(text).call(NOTHING)
     found = re.search(error, caught.value.message) is not None
     assert ("raised", True) == (caught.value.reason, found), caught.value.message
@@ -157,7 +157,7 @@ def test_what_one_candidate_leaves_the_next_does_not_find(session: MakeSession, 
     body = f"with contextlib.suppress(PermissionError):\n        {leave} if fault else {find}"
     text = f"import os, contextlib\ndef f(fault):\n    {body}\n"
     session(text).call(Call({}, {"fault": True}, {}))
-    with pytest.raises(Verdict, match="ZeroDivisionError"):
+    with pytest.raises(Stop, match="ZeroDivisionError"):
         session(text).call(Call({}, {"fault": False}, {}))
 
 
@@ -175,7 +175,7 @@ def test_what_one_candidate_leaves_in_the_system_the_next_does_not_find(session:
     body = f"libc.{leave} if fault else libc.{find} >= 0 or 1/0"
     text = f"import ctypes\nlibc = ctypes.CDLL(None)\ndef f(fault):\n    {body}\n"
     session(text).call(Call({}, {"fault": True}, {}))
-    with pytest.raises(Verdict, match="ZeroDivisionError"):
+    with pytest.raises(Stop, match="ZeroDivisionError"):
         session(text).call(Call({}, {"fault": False}, {}))
 
 
@@ -222,7 +222,7 @@ def test_a_fork_bomb_runs_into_the_limit_and_dies_with_its_candidate(started: Zy
     marker = f"1000.{uuid.uuid4().int}"
     body = f"import subprocess\nwhile True:\n    subprocess.Popen(['sleep', '{marker}'])\n"
     text = f"def f():\n{textwrap.indent(body, '    ')}"
-    with contextlib.closing(_opened(started, text)) as bomb, pytest.raises(Verdict) as caught:
+    with contextlib.closing(_opened(started, text)) as bomb, pytest.raises(Stop) as caught:
         bomb.call(NOTHING)
     said = caught.value.message + caught.value.log
     assert "Resource temporarily unavailable" in said or "more than 512 processes" in said
@@ -270,7 +270,7 @@ def test_the_arena_can_not_be_shrunk(session: MakeSession) -> None:
 
 
 def test_a_candidate_that_forks_away_is_ended(session: MakeSession) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         session(
             """
             import os, time

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reasons import REASONS, Outcome
 from kernelci.reference import Case, TensorSpec, check
 from kernelci.workbench import sanitizer
@@ -140,27 +140,27 @@ def test_findings_are_distinct(lines: list[str]) -> None:
     assert len(found) == len({(one.kind, one.place.file or one.place.symbol, one.place.line) for one in found})
 
 
-def _judged(tool: str, name: str, stopped: Verdict | None = None) -> Verdict | None:
+def _judged(tool: str, name: str, stopped: Stop | None = None) -> Stop | None:
     return judge(Inspection(tool, _report(name), ("3x127",), stopped))
 
 
 @pytest.mark.parametrize("tool", sanitizer.TOOLS)
 def test_findings_fail_with_the_tools_reason(tool: str) -> None:
-    verdict = _judged(tool, tool)
-    assert verdict is not None
-    assert (sanitizer.TOOLS[tool], Outcome.FAILED) == (verdict.reason, REASONS[verdict.reason].outcome)
+    stop = _judged(tool, tool)
+    assert stop is not None
+    assert (sanitizer.TOOLS[tool], Outcome.FAILED) == (stop.reason, REASONS[stop.reason].outcome)
 
 
 def test_verdict_points_at_the_line() -> None:
-    verdict = _judged("memcheck", "memcheck")
-    assert verdict is not None
-    assert (CU, 31) == (verdict.file, verdict.line)
+    stop = _judged("memcheck", "memcheck")
+    assert stop is not None
+    assert (CU, 31) == (stop.file, stop.line)
 
 
 def test_findings_weigh_more_than_the_fault_that_they_end_in() -> None:
-    verdict = _judged("memcheck", "memcheck", Verdict("gpu-fault", "CUDA error"))
-    assert verdict is not None
-    assert "sanitizer-memcheck" == verdict.reason
+    stop = _judged("memcheck", "memcheck", Stop("gpu-fault", "CUDA error"))
+    assert stop is not None
+    assert "sanitizer-memcheck" == stop.reason
 
 
 def test_clean_run_passes() -> None:
@@ -170,16 +170,16 @@ def test_clean_run_passes() -> None:
 @pytest.mark.parametrize(
     ("name", "stopped", "reason", "said"),
     [
-        ("refused", Verdict("gpu-fault", "CUDA error 999"), "sanitizer-refused", "Device not supported"),
+        ("refused", Stop("gpu-fault", "CUDA error 999"), "sanitizer-refused", "Device not supported"),
         ("refused", None, "sanitizer-refused", "no conclusion"),
-        ("clean", Verdict("raised", "KeyError: 1"), "sanitizer-refused", "KeyError: 1"),
-        ("clean", Verdict("hang", "no answer within 9 s"), "sanitizer-slow", "no answer within 9 s"),
+        ("clean", Stop("raised", "KeyError: 1"), "sanitizer-refused", "KeyError: 1"),
+        ("clean", Stop("hang", "no answer within 9 s"), "sanitizer-slow", "no answer within 9 s"),
     ],
 )
-def test_tool_that_can_not_do_its_work_is_skipped(name: str, stopped: Verdict | None, reason: str, said: str) -> None:
-    verdict = _judged("memcheck", name, stopped)
-    assert verdict is not None
-    assert (reason, Outcome.SKIPPED, True) == (verdict.reason, REASONS[reason].outcome, said in verdict.message)
+def test_tool_that_can_not_do_its_work_is_skipped(name: str, stopped: Stop | None, reason: str, said: str) -> None:
+    stop = _judged("memcheck", name, stopped)
+    assert stop is not None
+    assert (reason, Outcome.SKIPPED, True) == (stop.reason, REASONS[reason].outcome, said in stop.message)
 
 
 def test_race_warnings_are_told_in_notes() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelci.errors import RunnerBroken, Verdict
+from kernelci.errors import RunnerBroken, Stop
 from kernelci.workbench import sandbox
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.process import Zygote
@@ -22,8 +22,8 @@ FAULT, WORK = Call({}, {"fault": True}, {}), Call({}, {"fault": False}, {})
 MakeSession = Callable[..., Session]
 
 
-def _verdict(session: Session, call: Call = NOTHING) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _stop(session: Session, call: Call = NOTHING) -> Stop:
+    with pytest.raises(Stop) as caught:
         session.call(call)
     return caught.value
 
@@ -60,57 +60,57 @@ ENDS = [
 
 @pytest.mark.parametrize(("fault", "reason", "said"), ENDS)
 def test_end(session: MakeSession, fault: str, reason: str, said: str) -> None:
-    verdict = _verdict(session(_faulty(fault)), FAULT)
-    assert (reason, True) == (verdict.reason, said in verdict.message)
+    stop = _stop(session(_faulty(fault)), FAULT)
+    assert (reason, True) == (stop.reason, said in stop.message)
 
 
 @pytest.mark.parametrize("fault", [fault for fault, _, _ in ENDS])
 def test_next_call_finds_a_process_that_works(session: MakeSession, fault: str) -> None:
     made = session(_faulty(fault))
-    _verdict(made, FAULT)
+    _stop(made, FAULT)
     assert Done() == made.call(WORK)
 
 
 @pytest.mark.parametrize("wait", ["time.sleep(1000)", "import re; re.match('(a+)+b', 'a' * 64)"])
 def test_hang(session: MakeSession, wait: str) -> None:
-    verdict = _verdict(session(_faulty(wait), call_s=1.0), FAULT)
-    assert ("hang", "no answer within 1 s") == (verdict.reason, verdict.message)
+    stop = _stop(session(_faulty(wait), call_s=1.0), FAULT)
+    assert ("hang", "no answer within 1 s") == (stop.reason, stop.message)
 
 
 def test_stack_of_a_hang_is_in_the_log(session: MakeSession) -> None:
-    verdict = _verdict(session(_faulty("time.sleep(1000)"), call_s=1.0), FAULT)
-    assert 'kernel0.py", line 5 in f' in verdict.log
+    stop = _stop(session(_faulty("time.sleep(1000)"), call_s=1.0), FAULT)
+    assert 'kernel0.py", line 5 in f' in stop.log
 
 
 def test_call_after_a_hang(session: MakeSession) -> None:
     made = session(_faulty("time.sleep(1000)"), call_s=10.0)
     made.limits.call_s = 0.5
-    _verdict(made, FAULT)
+    _stop(made, FAULT)
     made.limits.call_s = 30.0
     assert Done() == made.call(WORK)
 
 
 def test_last_words_are_kept(session: MakeSession) -> None:
-    verdict = _verdict(
+    stop = _stop(
         session(
             "import os\ndef f():\n    print('x' * 20_000, flush=True)\n    os.write(2, b'the end')\n    os._exit(3)\n"
         )
     )
-    assert (True, 8000) == (verdict.log.endswith("the end"), len(verdict.log))
+    assert (True, 8000) == (stop.log.endswith("the end"), len(stop.log))
 
 
 def test_an_exception_names_file_and_line(session: MakeSession) -> None:
-    verdict = _verdict(session("def f():\n    x = 1\n    return g(x)\ndef g(x):\n    return x / 0\n"))
-    assert ("kernel0.py", 5, True) == (Path(verdict.file).name, verdict.line, "ZeroDivisionError" in verdict.log)
+    stop = _stop(session("def f():\n    x = 1\n    return g(x)\ndef g(x):\n    return x / 0\n"))
+    assert ("kernel0.py", 5, True) == (Path(stop.file).name, stop.line, "ZeroDivisionError" in stop.log)
 
 
 def test_file_that_can_not_be_imported(session: MakeSession) -> None:
-    verdict = _verdict(session("x = 1\nraise OSError('gone')\n"))
-    assert ("compile-error", 2) == (verdict.reason, verdict.line)
+    stop = _stop(session("x = 1\nraise OSError('gone')\n"))
+    assert ("compile-error", 2) == (stop.reason, stop.line)
 
 
 def test_entry_that_is_not_there(session: MakeSession) -> None:
-    assert "no attribute 'f'" in _verdict(session("def g(): pass\n")).message
+    assert "no attribute 'f'" in _stop(session("def g(): pass\n")).message
 
 
 def test_state_of_one_kernel_is_not_seen_by_another(session: MakeSession) -> None:
@@ -121,17 +121,17 @@ def test_state_of_one_kernel_is_not_seen_by_another(session: MakeSession) -> Non
 def test_process_is_kept_between_calls(session: MakeSession) -> None:
     made = session("calls = []\ndef f():\n    calls.append(1)\n    assert len(calls) == 1, 'second'\n")
     made.call(NOTHING)
-    assert "second" in _verdict(made).message
+    assert "second" in _stop(made).message
 
 
 def test_memory_limit(session: MakeSession) -> None:
     made = session("def f():\n    held = [bytearray(2**24) for _ in range(2**10)]\n", memory_bytes=2**28)
-    assert "out-of-memory" == _verdict(made).reason
+    assert "out-of-memory" == _stop(made).reason
 
 
 def test_memory_limit_on_tensors(session: MakeSession) -> None:
     made = session("import torch\ndef f():\n    torch.empty(2**30, dtype=torch.uint8)\n", memory_bytes=2**28)
-    assert "out-of-memory" == _verdict(made).reason
+    assert "out-of-memory" == _stop(made).reason
 
 
 @pytest.mark.parametrize("session_of_its_own", [False, True])
@@ -150,7 +150,7 @@ def test_children_end_with_it(session: MakeSession, ending: str, session_of_its_
         """,
         call_s=3.0,
     )
-    _verdict(made)
+    _stop(made)
     assert _ends(marker)
 
 
@@ -184,7 +184,7 @@ def test_noise_on_the_channel_is_refused(session: MakeSession) -> None:
                     pass
         """
     )
-    assert "refused" == _verdict(made).reason
+    assert "refused" == _stop(made).reason
 
 
 def test_zygote_that_can_not_start_is_the_runners_fault() -> None:
@@ -228,7 +228,7 @@ def test_closing_the_zygote_ends_a_candidate_that_hangs() -> None:
 
 def _together(session: Session, *calls: Call) -> list[str]:
     """What became of calls that were made together: a reason each, empty for none."""
-    return [found.reason if isinstance(found, Verdict) else "" for found in session.call_all(calls)]
+    return [found.reason if isinstance(found, Stop) else "" for found in session.call_all(calls)]
 
 
 def test_calls_together_are_made_in_order(session: MakeSession) -> None:
@@ -247,13 +247,13 @@ def test_after_a_worse_fault_none_is_made(session: MakeSession) -> None:
 
 @pytest.mark.parametrize(("fault", "reason", "said"), [end for end in ENDS if not end[0].startswith("raise ")])
 def test_the_end_of_calls_together(session: MakeSession, fault: str, reason: str, said: str) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         session(_faulty(fault)).call_all([WORK, FAULT, WORK])
     assert (reason, True) == (caught.value.reason, said in caught.value.message)
 
 
 def test_calls_together_that_hang(session: MakeSession) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         session(_faulty("time.sleep(1000)"), call_s=0.5).call_all([WORK, FAULT, WORK])
     assert ("hang", "no answer within 1 s") == (caught.value.reason, caught.value.message)
 
@@ -269,7 +269,7 @@ def test_calls_together_that_are_not_all_answered(session: MakeSession) -> None:
     """
     made = session(text)
     made.call(NOTHING)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         made.call_all([NOTHING, NOTHING])
     assert ("refused", "0 answers to 2 calls") == (caught.value.reason, caught.value.message)
 
@@ -285,7 +285,7 @@ def test_a_life_ends_with_a_fault(session: MakeSession) -> None:
     made = session(_faulty("os._exit(7)"))
     lives = [made.life]
     for call in (WORK, FAULT, WORK):
-        with contextlib.suppress(Verdict):
+        with contextlib.suppress(Stop):
             made.call(call)
         lives.append(made.life)
     assert [0, 1, 0, 2] == lives

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench.protocol import Call, Series, TensorPlace
 from kernelci.workbench.session import Session
 
@@ -23,8 +23,8 @@ def _series(slots: tuple[int, ...] = (0, 1, 2), number: int = 0, mode: str = "ea
     return Series(number, call, slots, SLOT_BYTES, mode)  # type: ignore[arg-type]
 
 
-def _went_wrong(session: Session, number: int = 0) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _went_wrong(session: Session, number: int = 0) -> Stop:
+    with pytest.raises(Stop) as caught:
         session.go(number)
     return caught.value
 
@@ -59,7 +59,7 @@ def test_several_series_are_ready_at_once(session: MakeSession) -> None:
 
 
 def test_what_a_warm_up_raises_is_a_verdict(session: MakeSession) -> None:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         session("def f(x, y):\n    raise ValueError('no')\n").prepare(_series())
     assert ("raised", "ValueError: no") == (caught.value.reason, caught.value.message)
 

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 import torch
 
-from kernelci.errors import RunnerBroken, Verdict
+from kernelci.errors import RunnerBroken, Stop
 from kernelci.reference import Case, TensorSpec
 from kernelci.workbench import sandbox, trial
 from kernelci.workbench.drawn import Drawn
@@ -54,8 +54,8 @@ def start() -> Iterator[MakeSession]:
         single.close()
 
 
-def _verdict(session: Session) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _stop(session: Session) -> Stop:
+    with pytest.raises(Stop) as caught:
         session.call(NOTHING)
     return caught.value
 
@@ -78,13 +78,13 @@ def test_process_is_kept_between_calls_and_ends_by_itself(start: MakeSession) ->
 )
 def test_end(start: MakeSession, fault: str, reason: str, said: str) -> None:
     session, _ = start(f"import os, time\ndef f():\n    {fault}\n", call_s=4.0, memory_bytes=2**30)
-    verdict = _verdict(session)
-    assert (reason, True) == (verdict.reason, said in verdict.message), verdict.message
+    stop = _stop(session)
+    assert (reason, True) == (stop.reason, said in stop.message), stop.message
 
 
 def test_words_of_the_kernel_are_not_the_tools(start: MakeSession) -> None:
     session, single = start("import os\ndef f():\n    os.write(2, b'the end')\n    os._exit(3)\n")
-    assert ("the end", "the process ended with 3\n") == (_verdict(session).log, single.reports())
+    assert ("the end", "the process ended with 3\n") == (_stop(session).log, single.reports())
 
 
 def test_process_that_does_not_start_is_the_runners_fault() -> None:
@@ -110,7 +110,7 @@ def test_backend_that_is_missing_is_the_runners_fault() -> None:
 )
 def test_is_contained(start: MakeSession, body: str, error: str) -> None:
     session, _ = start(f"import socket\ndef f():\n    {body}\n")
-    assert error in _verdict(session).message
+    assert error in _stop(session).message
 
 
 @pytest.mark.skipif(not sandbox.level().sandboxed, reason="no sandbox here")
@@ -119,7 +119,7 @@ def test_endless_report_is_stopped(start: MakeSession) -> None:
         f"def f():\n    with open({REPORT!r}, 'wb') as file:\n        while True: file.write(bytes(2**20))\n"
     )
     began = time.monotonic()
-    assert "hang" != _verdict(session).reason
+    assert "hang" != _stop(session).reason
     session._drop()
     assert (True, True) == (time.monotonic() - began < 30, len(single.reports()) <= 16 * 2**20 + 1)
 
@@ -167,6 +167,6 @@ def test_separate_in_place(start: MakeSession) -> None:
 
 def test_write_to_a_separate_input_is_seen(start: MakeSession) -> None:
     session, _ = start("def f(x, factor, y):\n    y.copy_(x)\n    x[0, 0] = 9\n", separate=True)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         trial.repeats(session, _scaled(), 1)
     assert "input-changed" == caught.value.reason

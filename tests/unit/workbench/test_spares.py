@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.workbench.arena import Arena
 from kernelci.workbench.contest import Opener, Spares
 
@@ -41,7 +41,7 @@ def test_processes_that_nobody_asked_for_are_ended(spares: tuple[Spares, Arena])
 def test_a_process_that_can_not_start_is_met_where_it_is_used(opener: MakeOpener) -> None:
     arena, opened = Arena("cpu", 2**12), Spares(opener("raise ValueError('no')"), 2)
     try:
-        with pytest.raises(Verdict, match="no"):
+        with pytest.raises(Stop, match="no"):
             opened(arena).start()
     finally:
         opened.close()

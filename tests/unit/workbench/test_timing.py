@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, Reference
 from kernelci.workbench import slots, timing
 from kernelci.workbench.arena import Arena
@@ -160,7 +160,7 @@ def test_no_memory_for_two_slots(written: Written, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(timing, "Arena", none)
     reference = _reference(written)
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         timing.arena_for("cpu", reference, reference.cases(), CALIBRATION)
     assert "out-of-memory" == caught.value.reason
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernelci import backends
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Case, TensorSpec
 from kernelci.tracing.prelude import TraceAt
 from kernelci.tracing.regions import Trace
@@ -120,7 +120,7 @@ def test_a_kernel_that_writes_nothing_has_no_tracks(traced: Callable[..., Trace]
 
 
 def test_a_call_that_raises_is_the_kernels_fault(traced: Callable[..., Trace]) -> None:
-    with pytest.raises(Verdict, match="enough"):
+    with pytest.raises(Stop, match="enough"):
         traced(more="raise ValueError('enough')")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import TensorSpec, check
 from kernelci.workbench.poison import bits, poisoned, repoisoned
 from kernelci.workbench.session import Session
@@ -32,8 +32,8 @@ def _try(session: Session, x: torch.Tensor, **outputs: TensorSpec) -> Trial:
     return run(session, check(n=1), {"x": x}, outputs or {"y": TensorSpec(tuple(x.shape), "float32")})
 
 
-def _verdict(session: Session, x: torch.Tensor, **outputs: TensorSpec) -> Verdict:
-    with pytest.raises(Verdict) as caught:
+def _stop(session: Session, x: torch.Tensor, **outputs: TensorSpec) -> Stop:
+    with pytest.raises(Stop) as caught:
         _try(session, x, **outputs)
     return caught.value
 
@@ -47,13 +47,13 @@ def test_triton_in_the_interpreter(session: MakeSession) -> None:
 
 
 def test_triton_stores_past_the_end(session: MakeSession) -> None:
-    verdict = _verdict(session(TRITON.format(more=1)), X)
-    assert ("out-of-bounds", True) == (verdict.reason, "4 bytes after y" in verdict.message)
+    stop = _stop(session(TRITON.format(more=1)), X)
+    assert ("out-of-bounds", True) == (stop.reason, "4 bytes after y" in stop.message)
 
 
 def test_triton_leaves_the_last_one_out(session: MakeSession) -> None:
-    verdict = _verdict(session(TRITON.format(more=-1)), X)
-    assert ("unwritten", True) == (verdict.reason, "first at [99]" in verdict.message)
+    stop = _stop(session(TRITON.format(more=-1)), X)
+    assert ("unwritten", True) == (stop.reason, "first at [99]" in stop.message)
 
 
 def _host(body: str, signature: str = "x, y") -> str:
@@ -80,24 +80,24 @@ import ctypes
 def whole(y):
     return (ctypes.c_char * 4000).from_address(y.data_ptr())
 """
-    verdict = _verdict(session(text + reach), X)
-    assert ("out-of-bounds", True) == (verdict.reason, said in verdict.message)
+    stop = _stop(session(text + reach), X)
+    assert ("out-of-bounds", True) == (stop.reason, said in stop.message)
 
 
 def test_input_changed(session: MakeSession) -> None:
-    verdict = _verdict(session(_host("y.copy_(x)\nx[3] = -x[3]")), X)
-    assert ("input-changed", True) == (verdict.reason, "input x: 1 of 100" in verdict.message)
+    stop = _stop(session(_host("y.copy_(x)\nx[3] = -x[3]")), X)
+    assert ("input-changed", True) == (stop.reason, "input x: 1 of 100" in stop.message)
 
 
 def test_input_whose_sign_of_zero_changed(session: MakeSession) -> None:
-    assert "input-changed" == _verdict(session(_host("y.copy_(x)\nx[0] = -0.0")), X).reason
+    assert "input-changed" == _stop(session(_host("y.copy_(x)\nx[0] = -0.0")), X).reason
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_element_unwritten(session: MakeSession, dtype: str) -> None:
     text = _host("values = torch.ones_like(y)\nkeep = y[42].clone()\ny.copy_(values)\ny[42] = keep")
-    verdict = _verdict(session(text), X, y=TensorSpec((100,), dtype))
-    assert ("unwritten", True) == (verdict.reason, "1 of 100" in verdict.message and "[42]" in verdict.message)
+    stop = _stop(session(text), X, y=TensorSpec((100,), dtype))
+    assert ("unwritten", True) == (stop.reason, "1 of 100" in stop.message and "[42]" in stop.message)
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -109,7 +109,7 @@ def test_everything_written(session: MakeSession, dtype: str, value: int) -> Non
 
 
 def test_every_element_unwritten(session: MakeSession) -> None:
-    assert "everything is bad" in _verdict(session(_host("pass")), X).message
+    assert "everything is bad" in _stop(session(_host("pass")), X).message
 
 
 def test_nan_in_every_element_is_written(session: MakeSession) -> None:
@@ -131,8 +131,8 @@ def test_two_calls_that_differ(session: MakeSession) -> None:
     ],
 )
 def test_returned(session: MakeSession, result: str, reason: str, said: str) -> None:
-    verdict = _verdict(session(_host(f"return {result}", "x")), X)
-    assert (reason, True) == (verdict.reason, said in verdict.message)
+    stop = _stop(session(_host(f"return {result}", "x")), X)
+    assert (reason, True) == (stop.reason, said in stop.message)
 
 
 @pytest.mark.parametrize("result", ["x + 1", "(x + 1,)", "{'y': x + 1}", "(x + 1).reshape(2, 50).T.T.reshape(100)"])

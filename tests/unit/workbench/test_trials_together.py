@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Reference, TensorSpec, check, load
 from kernelci.workbench import session as sessions
 from kernelci.workbench.batch import Places
@@ -98,7 +98,7 @@ def test_the_first_answer_for_ever(session: MakeSession, softmax: Reference) -> 
 def test_a_fault_ends_it(session: MakeSession, softmax: Reference) -> None:
     drawn = {draw: make(softmax, CASE, draw, "s", "cpu") for draw in DRAWS}
     found = run_all(session("def f(x, y):\n    raise ValueError('no')\n"), drawn, "s")
-    assert ["raised"] == [one.reason for one in found.values() if isinstance(one, Verdict)]
+    assert ["raised"] == [one.reason for one in found.values() if isinstance(one, Stop)]
 
 
 @pytest.mark.parametrize("layout", ["offset1", "offset3", "offset7", "strided", "transposed", "expanded", "padded"])
@@ -132,7 +132,7 @@ def test_a_layout_refused(session: MakeSession, softmax: Reference) -> None:
 def test_bytes_between_the_elements_are_guarded(session: MakeSession, softmax: Reference) -> None:
     text = "import torch\ndef f(x, y):\n    y.fill_(0)\n    torch.as_strided(x, (1,), (1,), 33).fill_(7)\n"
     reach = text.replace("torch.as_strided(x, (1,), (1,), 33).fill_(7)", "ctypes.memset(x.data_ptr() + 33 * 4, 7, 4)")
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         run_drawn(session("import ctypes\n" + reach), make(softmax, CASE, f"{VARIED}+padded.x", "s", "cpu"))
     assert ("out-of-bounds", True) == (caught.value.reason, "padding" in caught.value.message)
 
@@ -151,7 +151,7 @@ def test_bytes_between_the_elements_of_an_output_are_guarded(session: MakeSessio
     x, alias = torch.arange(24.0).view(4, 6), "x" if output == "x" else ""
     spec = TensorSpec((4, 6), "float32", alias)
     drawn = Drawn(check(n=1), {"x": x}, {output: spec}, Truth({}, {}), {output: "padded"})
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         run_drawn(session(BEYOND_ITS_ROWS), drawn)
     assert ("out-of-bounds", True) == (caught.value.reason, "padding" in caught.value.message)
     run_drawn(session(BEYOND_ITS_ROWS.replace("    ctypes", "    # ctypes")), drawn)
@@ -191,9 +191,9 @@ def test_digest_sees_one_bit_and_the_place() -> None:
     assert 4 == len({int(digest(values)) for values in (ones, other, swapped, turned)})
 
 
-def _verdicts(session: Session, reference: Reference, *draws: str) -> dict[str, Verdict]:
+def _stops(session: Session, reference: Reference, *draws: str) -> dict[str, Stop]:
     found = run_all(session, {draw: make(reference, CASE, draw, "s", "cpu") for draw in draws}, "s")
-    return {draw: one for draw, one in found.items() if isinstance(one, Verdict)}
+    return {draw: one for draw, one in found.items() if isinstance(one, Stop)}
 
 
 BY_ADDRESS = """
@@ -224,7 +224,7 @@ def test_work_put_off_until_the_next_call(session: MakeSession, softmax: Referen
     # Made up for when the slot has moved, it lands in what surrounds the next one, or what was there before is wrong.
     draws = {draw: make(softmax, CASE, draw, "s", "cpu") for draw in DRAWS[:4]}
     found = run_all(session(PUT_OFF), draws, "s")
-    reasons = {one.reason for one in found.values() if isinstance(one, Verdict)}
+    reasons = {one.reason for one in found.values() if isinstance(one, Stop)}
     wrong = [draw for draw, one in found.items() if isinstance(one, Trial) and not _is_right(softmax, draws[draw], one)]
     assert reasons & {"unwritten", "out-of-bounds", "input-changed"} or wrong
 
@@ -238,7 +238,7 @@ def test_a_fault_of_one_of_many_is_told_as_if_it_were_alone(session: MakeSession
                 ctypes.memset(y.data_ptr() + y.numel() * 4 + 8, 0, 4)
     """
     draw, said = f"{VARIED}+alone.rows", "4 bytes after y were overwritten, the nearest 8 bytes away from it"
-    found = _verdicts(session(text), softmax, *DRAWS)
+    found = _stops(session(text), softmax, *DRAWS)
     assert {draw: ("out-of-bounds", said)} == {one: (own.reason, own.message) for one, own in found.items()}
 
 
@@ -246,7 +246,7 @@ def test_a_refused_layout_does_not_stop_the_others(session: MakeSession, softmax
     text = "import torch\ndef f(x, y):\n    assert x.is_contiguous(), 'no'\n    y.copy_(torch.softmax(x, -1))\n"
     draws = ("normal:0", f"{VARIED}+transposed.x", "normal:1")
     found = run_all(session(text), {draw: make(softmax, CASE, draw, "s", "cpu") for draw in draws}, "s")
-    assert dict(zip(draws, (Trial, Verdict, Trial), strict=True)) == {draw: type(one) for draw, one in found.items()}
+    assert dict(zip(draws, (Trial, Stop, Trial), strict=True)) == {draw: type(one) for draw, one in found.items()}
 
 
 # It knows by its stack whether it is called among others, as no honest kernel would.
@@ -274,20 +274,20 @@ def test_a_fault_of_calls_together_alone_is_not_lost(
     session: MakeSession, softmax: Reference, fault: str, reason: str
 ) -> None:
     text = TOGETHER.format(fault=fault)
-    found = _verdicts(session(text), softmax, "normal:0", "normal:1", "tail:0")
+    found = _stops(session(text), softmax, "normal:0", "normal:1", "tail:0")
     assert [(reason, True)] == [
         (one.reason, "only when it is called together with" in one.message) for one in found.values()
     ]
 
 
 def test_memory_that_only_many_calls_need_is_no_fault(session: MakeSession, softmax: Reference) -> None:
-    assert {} == _verdicts(session(TOGETHER.format(fault="raise MemoryError()")), softmax, *DRAWS[:3])
+    assert {} == _stops(session(TOGETHER.format(fault="raise MemoryError()")), softmax, *DRAWS[:3])
 
 
 def test_slow_calls_do_not_hang(session: MakeSession, softmax: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "TOGETHER", 0.2)
     slow = RIGHT.replace("    y.copy_", "    __import__('time').sleep(1.2)\n    y.copy_")
-    assert {} == _verdicts(session(slow, call_s=10.0), softmax, "normal:0", "normal:1")
+    assert {} == _stops(session(slow, call_s=10.0), softmax, "normal:0", "normal:1")
 
 
 def test_many_slots_in_several_batches(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kernelci.errors import Verdict
+from kernelci.errors import Stop
 from kernelci.reference import Reference, TensorSpec
 from kernelci.workbench import workspace
 from kernelci.workbench.arena import Arena, dtype_of
@@ -73,7 +73,7 @@ def _answer(bank: Bank, spots: dict[str, Spots]) -> None:
 
 
 def _refused(bank: Bank, spots: dict[str, Spots]) -> str:
-    with pytest.raises(Verdict) as caught:
+    with pytest.raises(Stop) as caught:
         bank.check(COUNT, spots)
     return caught.value.reason
 
@@ -166,7 +166,7 @@ def test_results_under_other_names(bank: MakeBank, name: str) -> None:
 
 
 def test_places_where_there_is_no_workspace() -> None:
-    with pytest.raises(Verdict):
+    with pytest.raises(Stop):
         workspace.checked({"y": Spots((0,), (1,), (1,), "float32")}, {"y": TensorSpec((1,), "float32")}, 1, None)
 
 
