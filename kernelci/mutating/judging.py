@@ -82,7 +82,7 @@ def _climbed(
     """Everything is handed to the compilers at once, the originals first; then one climb after another per lane, the
     kernels in turns, so that a budget that ends has been spent on all of them."""
     climbs = [_Climb(court, request, folder / str(number)) for number, request in enumerate(requests)]
-    for climb, mutant in _in_turns([(climb, mutant) for mutant in climb.request.mutants] for climb in climbs):
+    for climb, mutant in in_turns([(climb, mutant) for mutant in climb.request.mutants] for climb in climbs):
         climb.start(mutant)
     lanes = court.config.lanes or LANES[court.device.is_gpu]
     with ThreadPoolExecutor(lanes, thread_name_prefix="mutant") as threads:
@@ -91,14 +91,14 @@ def _climbed(
         list(threads.map(_Climb.look_for_unreached, sound))
         one = functools.partial(_Climb.one, deadline=deadline, told=told)
         judged: dict[_Climb, list[Future[Judged]]] = {climb: [] for climb in climbs}
-        for climb, started in _in_turns([(climb, each) for each in climb.mutants] for climb in sound):
+        for climb, started in in_turns([(climb, each) for each in climb.mutants] for climb in sound):
             judged[climb].append(threads.submit(one, climb, *started))
         return [
             error or tuple(turn.result() for turn in judged[climb]) for climb, error in zip(climbs, errors, strict=True)
         ]
 
 
-def _in_turns(rows: Iterable[Iterable[_Item]]) -> Iterator[_Item]:
+def in_turns(rows: Iterable[Iterable[_Item]]) -> Iterator[_Item]:
     """The first of each row, then the second of each that has one, and so on."""
     turns = itertools.chain.from_iterable(itertools.zip_longest(*rows))
     return (item for item in turns if item is not None)
