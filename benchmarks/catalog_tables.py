@@ -199,7 +199,7 @@ def width(metric: Metric) -> float:
 
 def interval(metric: Metric | None) -> str:
     """± half of the interval, where there is one."""
-    return f" ± {100 * width(metric):.2g} %" if metric is not None and width(metric) else EMPTY
+    return f" ± {units.significant(100 * width(metric), 2)} %" if metric is not None and width(metric) else EMPTY
 
 
 def shown(metric: Metric | None) -> str:
