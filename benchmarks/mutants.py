@@ -23,7 +23,8 @@ GPU_LANES = 8  # most of a mutant's time is compiling for its first calls, on th
 
 
 def main() -> int:
-    """Judge them all together; after the budget no other one begins, and what is done is printed and written."""
+    """Judge them all together; after the budget, or an interrupt, no other one begins, and what is done is printed and
+    written."""
     options = _options()
     os.environ.setdefault("KERNELCI_LANES", str(min(GPU_LANES, os.cpu_count() or 1)))
     requests = [request for name in _kernels(options.kernels) for request in _requests(name, options)]
@@ -34,7 +35,7 @@ def main() -> int:
     if options.json:
         options.json.write_bytes(report.encode(results))
     _show(results)
-    return 0 if results else 3
+    return 3 if not results else 130 if results[0].interrupted else 0
 
 
 def _options() -> argparse.Namespace:

@@ -267,7 +267,10 @@ def selftest(classes: str, as_json: bool, tier: str, gpus: str | None, out: Path
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_obj
 def mutate(root: Path, /, kernel: str, only_list: bool, as_json: bool, budget: float, **options: Any) -> int:
-    """Judge wrong variants of KERNEL. Those that survive show where the reference's cases are weak."""
+    """Judge wrong variants of KERNEL. Those that survive show where the reference's cases are weak.
+
+    After an interrupt what was judged by then is printed, and the exit code is 130.
+    """
     from kernelci import mutating
 
     request = mutating.select(root, kernel, **options)

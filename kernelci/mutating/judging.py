@@ -1,11 +1,10 @@
 """Mutants up the ladder: many in one climb, sharing its warm processes and its oracles."""
 
-import functools
 import itertools
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from kernelci.config import Config
 from kernelci.court import Court
 from kernelci.errors import ConfigError, KernelciError
 from kernelci.ladder import LANES, Plan, chosen, climb_one, opened
+from kernelci.lanes import spread
 from kernelci.model import KernelReport
 from kernelci.mutating import allclose, outcomes, project
 from kernelci.mutating.mutants import Mutant, Request, diff
@@ -38,6 +38,7 @@ INTERPRETER_ELEMENTS = 2**21
 JUDGING = ("correctness", "perturb")
 
 Told = Callable[[Judged], None]
+Tell = Callable[["_Climb", Judged], None]
 _Item = TypeVar("_Item")
 
 
@@ -46,25 +47,30 @@ def judge(
 ) -> list[Result | KernelciError]:
     """Climb with the original of each request, then with every mutant; none begins after `budget_s` (0: no end).
 
-    For each request its result, or why there is none: the original itself does not pass. All have one seed.
+    For each request its result, or why there is none: the original itself does not pass. All have one seed. After an
+    interrupt the mutants that were judged by then are in the results, and the others were not judged.
     """
     began = time.monotonic()
     deadline = began + budget_s if budget_s else float("inf")
-    root = root.resolve()
-    with tempfile.TemporaryDirectory(prefix="kernelci-mutants-") as folder:
+    root, over = root.resolve(), threading.Event()
+    with tempfile.TemporaryDirectory(prefix="kernelci-mutants-", ignore_cleanup_errors=True) as folder:
         options = _short(configs.load(root), Path(folder))
         known = catalogs.scan(root, options)
         with opened(known, options, Plan((), Path(folder) / "out", seed=requests[0].seed)) as court:
-            found = _climbed(court, requests, Path(folder), deadline, told)
+            climbs = [_Climb(court, request, Path(folder) / str(place)) for place, request in enumerate(requests)]
+            lanes, interrupted = court.config.lanes or LANES[court.device.is_gpu], False
+            try:
+                _climb_all(climbs, lanes, deadline, _until(over, told))
+            except KeyboardInterrupt:
+                interrupted = True
+            over.set()
             device = court.device.name if court.device.is_gpu else "interpreter (CPU)"
     took = round(time.monotonic() - began, 1)
-    return [
-        one if isinstance(one, KernelciError) else _result(request, device, took, one)
-        for request, one in zip(requests, found, strict=True)
-    ]
+    return [climb.error or _result(climb, device, took, interrupted) for climb in climbs]
 
 
-def _result(request: Request, device: str, took_s: float, found: tuple[Judged, ...]) -> Result:
+def _result(climb: "_Climb", device: str, took_s: float, interrupted: bool) -> Result:
+    request, found = climb.request, climb.found()
     return Result(
         kernel=request.kernel.name,
         device=device,
@@ -73,29 +79,38 @@ def _result(request: Request, device: str, took_s: float, found: tuple[Judged, .
         duration_s=took_s,
         figures=outcomes.figures(found),
         mutants=found,
+        interrupted=interrupted,
     )
 
 
-def _climbed(
-    court: Court, requests: Sequence[Request], folder: Path, deadline: float, told: Told | None
-) -> list[tuple[Judged, ...] | KernelciError]:
+def _until(over: threading.Event, told: Told | None) -> Tell:
+    """What tells of mutants until it is over: what still climbs after an interrupt ends with its process, and that is
+    no fate."""
+
+    def tell(climb: "_Climb", judged: Judged) -> None:
+        if over.is_set():
+            return
+        climb.judged[judged.id] = judged
+        if told is not None:
+            told(judged)
+
+    return tell
+
+
+def _climb_all(climbs: Sequence["_Climb"], lanes: int, deadline: float, tell: Tell) -> None:
     """Everything is handed to the compilers at once, the originals first; then one climb after another per lane, the
     kernels in turns, so that a budget that ends has been spent on all of them."""
-    climbs = [_Climb(court, request, folder / str(number)) for number, request in enumerate(requests)]
     for climb, mutant in in_turns([(climb, mutant) for mutant in climb.request.mutants] for climb in climbs):
         climb.start(mutant)
-    lanes = court.config.lanes or LANES[court.device.is_gpu]
-    with ThreadPoolExecutor(lanes, thread_name_prefix="mutant") as threads:
-        errors = list(threads.map(_Climb.error_of_original, climbs))
-        sound = [climb for climb, error in zip(climbs, errors, strict=True) if error is None]
-        list(threads.map(_Climb.look_for_unreached, sound))
-        one = functools.partial(_Climb.one, deadline=deadline, told=told)
-        judged: dict[_Climb, list[Future[Judged]]] = {climb: [] for climb in climbs}
-        for climb, started in in_turns([(climb, each) for each in climb.mutants] for climb in sound):
-            judged[climb].append(threads.submit(one, climb, *started))
-        return [
-            error or tuple(turn.result() for turn in judged[climb]) for climb, error in zip(climbs, errors, strict=True)
-        ]
+    spread(climbs, [_Climb.look_at_original] * lanes)
+    sound = [climb for climb in climbs if climb.error is None]
+    spread(sound, [_Climb.look_for_unreached] * lanes)
+
+    def one(turn: tuple[_Climb, tuple[Mutant, KernelReferee]]) -> None:
+        climb, started = turn
+        tell(climb, climb.one(*started, deadline))
+
+    spread(in_turns([(climb, each) for each in climb.started] for climb in sound), [one] * lanes)
 
 
 def in_turns(rows: Iterable[Iterable[_Item]]) -> Iterator[_Item]:
@@ -132,11 +147,24 @@ class _Climb:
         self._original = self._started(project.variant(self._kernel, self._kernel.name, {}, self._place("original")))
         self._probes = self._started_probes()
         self._unreached: frozenset[str] = frozenset()
-        self.mutants: list[tuple[Mutant, KernelReferee]] = []
+        self.started: list[tuple[Mutant, KernelReferee]] = []
+        self.judged: dict[str, Judged] = {}
+        self.error: KernelciError | None = None
+        """Why no mutant of it says anything: it does not pass itself."""
 
     def start(self, mutant: Mutant) -> None:
         """Begin to compile it."""
-        self.mutants.append((mutant, self._started(project.mutated(self._kernel, mutant, self._folder))))
+        self.started.append((mutant, self._started(project.mutated(self._kernel, mutant, self._folder))))
+
+    def found(self) -> tuple[Judged, ...]:
+        """What became of each mutant."""
+        return tuple(self.judged.get(each.id) or self._unjudged(each) for each in self.request.mutants)
+
+    def _unjudged(self, mutant: Mutant) -> Judged:
+        return outcomes.judged(mutant, None, self._diff(mutant))
+
+    def _diff(self, mutant: Mutant) -> str:
+        return diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
 
     def _place(self, name: str) -> Path:
         return self._folder / "kernels" / name
@@ -146,16 +174,13 @@ class _Climb:
         referee.start_compiling()
         return referee
 
-    def one(self, mutant: Mutant, referee: KernelReferee, deadline: float, told: Told | None) -> Judged:
+    def one(self, mutant: Mutant, referee: KernelReferee, deadline: float) -> Judged:
         """Climb with a mutant, unless it is too late; only in time is a survivor looked at again."""
-        in_time = time.monotonic() < deadline
-        report = _climb(referee, self._with_allclose) if in_time else None
-        change = diff(mutant, (self._kernel.path.parent / mutant.file).read_bytes())
-        found = outcomes.judged(mutant, report, change)
+        if time.monotonic() >= deadline:
+            return self._unjudged(mutant)
+        found = outcomes.judged(mutant, _climb(referee, self._with_allclose), self._diff(mutant))
         if found.fate is Fate.SURVIVED and time.monotonic() < deadline:
             found = self._looked_closer(found, mutant, referee.kernel)
-        if told is not None:
-            told(found)
         return found
 
     def _looked_closer(self, found: Judged, mutant: Mutant, kernel: Kernel) -> Judged:
@@ -186,16 +211,15 @@ class _Climb:
                 return Fate.SURVIVED
         return Fate.IDENTICAL
 
-    def error_of_original(self) -> KernelciError | None:
-        """Climb with the original; what is to be said where it does not pass."""
+    def look_at_original(self) -> None:
+        """Climb with the original; where it does not pass, that is the error."""
         report = _climb(self._original, self._rungs)
         stopped = report.stopped_at
-        if stopped is None or stopped.finding is None:
-            return None
-        return ConfigError(
-            f"{report.name} itself is stopped at {stopped.rung}: {stopped.finding.message[:500]}",
-            hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
-        )
+        if stopped is not None and stopped.finding is not None:
+            self.error = ConfigError(
+                f"{report.name} itself is stopped at {stopped.rung}: {stopped.finding.message[:500]}",
+                hint="mutants say something only of a kernel that passes; `kernelci run` shows why it does not",
+            )
 
     def _started_probes(self) -> dict[str, KernelReferee]:
         """By function, the kernel without that function's stores."""

@@ -71,10 +71,13 @@ class Result(Struct, frozen=True, kw_only=True):
     duration_s: float
     figures: Figures
     mutants: tuple[Judged, ...]
+    interrupted: bool = False
 
     @property
     def exit_code(self) -> int:
-        """0 all killed · 1 one survived · 3 none was judged · 4 one is broken."""
+        """0 all killed · 1 one survived · 3 none was judged · 4 one is broken · 130 interrupted."""
+        if self.interrupted:
+            return 130
         fates = {judged.fate for judged in self.mutants}
         if Fate.BROKEN in fates:
             return 4

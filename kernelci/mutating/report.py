@@ -31,7 +31,7 @@ def text(result: Result) -> str:
     counted = found.killed + found.survived
     lines = [
         f"{result.kernel} on {result.device}, seed {result.seed}, {result.duration_s:g} s: "
-        f"{found.mutants} of {result.known} mutants, {found.compiled} compiled",
+        f"{found.mutants} of {result.known} mutants, {found.compiled} compiled{', interrupted' * result.interrupted}",
         f"  killed {found.killed}, survived {found.survived}, identical machine code {found.identical}, "
         f"not reached {found.unreached}, not judged {found.unjudged}",
         f"  allclose(rtol=1e-2, atol=1e-2) on one normal draw lets {found.allclose_survived} of these {counted} pass,"

@@ -160,3 +160,15 @@ def test_list(tmp_path: Path) -> None:
         cli, ["--root", str(_project(tmp_path)), "mutate", "double/triton", "--limit", "1", "--list"]
     )
     assert (0, 1) == (answer.exit_code, len(answer.output.splitlines()))
+
+
+def test_after_an_interrupt_what_was_judged_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(line: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("KERNELCI_LANES", "1")
+    root = _project(tmp_path)
+    only = _wanted(mutating.select(root, "double/triton"))[:3]
+    found = mutating.judge(root, mutating.select(root, "double/triton", only), say=interrupted)
+    fates = [each.fate for each in found.mutants]
+    assert ([Fate.NOT_COMPILED, Fate.UNJUDGED, Fate.UNJUDGED], 130) == (fates, found.exit_code)
