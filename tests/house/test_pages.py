@@ -14,10 +14,7 @@ from kernelci.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += [
-    ROOT / "docs" / f"{name}.md"
-    for name in ("architecture", "benchmark", "correctness", "decisions", "nightly", "runner", "trace", "why")
-]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 IDS = [page.name for page in PAGES]
 # What repositories that use kernelci have, and patterns of names: no files of this repository.
 ELSEWHERE = ("kernelci-report", "rungs/", "NAME", "REFERENCE")
@@ -36,6 +33,28 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", _text(page)) if "://" not in link]
 
     assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+def _anchors(page: Path) -> set[str]:
+    """What GitHub calls the page's headings."""
+    headings = re.findall(r"^#+ (.*)$", _text(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_to_headings(page: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]*)#([^)]+)\)", _text(page)) if "://" not in link[0]]
+
+    missing = [(file, anchor) for file, anchor in links if anchor not in _anchors(page.parent / file if file else page)]
+    assert [] == missing
+
+
+def test_every_section_that_a_benchmark_writes_has_both_marks() -> None:
+    marks = re.findall(r"^<!-- (end of )?(\w+) -->$", _text(ROOT / "docs" / "measurements.md"), re.MULTILINE)
+
+    names = [name for end, name in marks if not end]
+    assert [mark for name in names for mark in (("", name), ("end of ", name))] == marks
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
