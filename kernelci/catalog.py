@@ -127,9 +127,16 @@ def read(path: Path) -> Kernel:
     try:
         text = path.read_text(encoding="utf-8")
         card = (_of_solution(path, text) if not has_card(text) else None) or parse(text)
-    except (CardError, UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError as error:
+        return Kernel(f"{path.parent.name}/{path.stem}", path, None, _undecodable(error))
+    except (CardError, OSError) as error:
         return Kernel(f"{path.parent.name}/{path.stem}", path, None, str(error))
     return Kernel(f"{card.reference}/{card.name or path.stem}", path, card)
+
+
+def _undecodable(error: UnicodeDecodeError) -> str:
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return f"the file is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}; save it as UTF-8"
 
 
 def read_solution(path: Path, references: dict[str, Path]) -> Kernel:

@@ -96,7 +96,8 @@ def for_target(target: str, extra: Mapping[str, object] = _NONE) -> Gpu:
         for gpu in ordered:
             if same(gpu.target):
                 return gpu
-    raise KeyError(f"no GPU in gpus.toml has the target {target!r}; known: {sorted({gpu.target for gpu in ordered})}")
+    known = ", ".join(sorted({gpu.target for gpu in ordered}))
+    raise KeyError(f"no GPU in gpus.toml has the target {target!r}; known: {known}")
 
 
 def by_name(device_name: str, extra: Mapping[str, object] = _NONE) -> Gpu | None:

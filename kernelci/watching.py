@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kernelci import catalog, config
+from kernelci import catalog, config, gpus
 from kernelci.catalog import Kernel
+from kernelci.errors import ConfigError
 from kernelci.model import KernelReport, RungResult
 from kernelci.reasons import REASONS, Outcome
 
@@ -32,12 +33,15 @@ def watch(root: Path, name: str, target: str = "") -> int:
 def answers(root: Path, name: str, target: str = "") -> Iterator[tuple[KernelReport, float]]:
     """A report for the kernel as it is, then one after each change of its files or its reference; and the seconds.
 
-    Without a `target` it is the usual one, or the first of the card's where the card leaves that out.
+    Without a `target` it is the usual one, or the first of the card's where the card leaves that out. Raises
+    ConfigError for one that no GPU has.
     """
     from kernelci.ladder import Plan, opened
 
     root = root.resolve()
     options = config.load(root)
+    if message := gpus.unknown((target,) if target else options.targets):
+        raise ConfigError(message, hint="correct --target, or `targets` in the configuration")
     found = catalog.scan(root, options)
     kernel = found.one(name, "watched")
     with (

@@ -62,9 +62,9 @@ def build(
                 result = _own(own, case, gpu, backend)
             else:
                 result = _called(module, entry, case, arguments, gpu, backend, all_configs)
-    except (CompileFailed, TooMuchShared, standin.NeedsData):
+    except (CompileFailed, TooMuchShared, standin.NeedsData, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         file, line = _place(error)
         raise CompileFailed(_ANSI.sub("", f"{type(error).__name__}: {error}"), line, file) from error
     _check_target(result, gpu)

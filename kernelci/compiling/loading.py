@@ -36,7 +36,7 @@ def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
         raise CompileFailed(
             f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.filename or str(path)
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends by sys.exit() leaves nothing to call
         raise CompileFailed(f"{type(error).__name__}: {error}", _line_in(error, path), str(path)) from error
     finally:
         sys.dont_write_bytecode = quiet

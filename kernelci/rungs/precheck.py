@@ -74,7 +74,8 @@ def _parse(referee: Referee) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
-        raise Stop("syntax", f"{error.msg} (line {error.lineno})", file=str(path), line=error.lineno or 0) from error
+        line = error.lineno or 0
+        raise Stop("syntax", f"{error.msg} (line {line})" if line else error.msg, file=str(path), line=line) from error
     except ValueError as error:
         raise Stop("syntax", str(error), file=str(path)) from error
 

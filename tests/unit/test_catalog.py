@@ -162,3 +162,10 @@ def test_a_folder_that_is_no_name(root: Path) -> None:
     _file(root / "kernels" / "40 LayerNorm" / "theirs.py", "class ModelNew: ...\n")
     found = [kernel for kernel in catalog.scan(root, Config()).kernels if kernel.error]
     assert ["the folder '40 LayerNorm' can't be a reference's name"] == [one.error.partition(":")[0] for one in found]
+
+
+def test_a_kernel_that_is_not_utf8_names_the_line(root: Path) -> None:
+    path = root / "kernels" / "softmax" / "latin.py"
+    path.write_bytes(b"# one\n# gr\xfc\xdfe\n")
+
+    assert "the file is not UTF-8: byte 0xfc in line 2; save it as UTF-8" == catalog.read(path).error

@@ -86,3 +86,9 @@ def test_a_users_device_is_found_by_its_name() -> None:
 def test_a_misspelt_field_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         gpus.gpus({"mine": {**USER["mine"], "l2_byte": 1}})
+
+
+def test_an_unknown_target_is_told_with_those_that_there_are() -> None:
+    known = "sm_100a, sm_120a, sm_80, sm_89, sm_90a"
+
+    assert f"no GPU in gpus.toml has the target 'sm_35'; known: {known}" == gpus.unknown(["sm_80", "sm_35"])

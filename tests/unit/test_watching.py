@@ -130,3 +130,10 @@ def test_without_a_target_the_cards_first_is_taken(tmp_path: Path, monkeypatch: 
     compiled = report.rung("compile")
     assert compiled is not None
     assert {"sm_80"} == {row.target for row in compiled.rows}
+
+
+def test_a_target_that_no_gpu_has_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
+    _project(tmp_path)
+
+    with pytest.raises(ConfigError, match="sm_35"):
+        next(watching.answers(tmp_path, "softmax/triton", "sm_35"))
