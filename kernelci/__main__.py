@@ -1,9 +1,12 @@
 """The shell around the commands: runs one, turns each foreseen error into one message and its exit code."""
 
+import contextlib
+import io
+import os
 import signal
 import sys
 
-from kernelci.errors import KernelciError
+from kernelci.errors import KernelciError, RunnerBroken, is_full
 
 
 def main() -> None:
@@ -12,6 +15,8 @@ def main() -> None:
 
     # A job that is cancelled or runs out of time gets SIGTERM: what is done by then is written, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign gets `?`, not a traceback
     try:
         code = cli(standalone_mode=False)
     except KernelciError as error:
@@ -34,11 +39,22 @@ def _unforeseen(error: Exception) -> int:
         return 2
     if isinstance(error, click.Abort):
         return _interrupted()
+    if isinstance(error, OSError) and is_full(error):
+        return _full(error)
     import traceback
 
     traceback.print_exc()
     print("\nThis is a bug in kernelci: please report it with the lines above.", file=sys.stderr)
     return 70
+
+
+def _full(error: OSError) -> int:
+    place = error.filename or "standard output or a temporary folder"
+    broken = RunnerBroken(f"can't write to {place}: {error.strerror}", code="no-space")
+    print(broken.rendered(), file=sys.stderr)
+    with contextlib.suppress(OSError):  # what standard output still holds would be complained of once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return broken.exit_code
 
 
 def _interrupted() -> int:

@@ -89,16 +89,17 @@ def compile_(root: Path, **options: Any) -> int:
 def _climb(root: Path, rungs: tuple[str, ...], quiet: bool = False, **options: Any) -> int:
     from kernelci import results
     from kernelci.climbing import climb
-    from kernelci.progress import Live
+    from kernelci.progress import Live, unread
     from kernelci.reporters import console
 
     as_json = options.pop("as_json")
     with contextlib.nullcontext() if as_json else Live() as live:
         report, out = climb(root, rungs, live, **options)
-    if as_json:
-        click.echo(results.encode(report), nl=False)
-    elif not quiet:
-        console.show(report, out)
+    with unread():
+        if as_json:
+            click.echo(results.encode(report), nl=False)
+        elif not quiet:
+            console.show(report, out)
     return report.exit_code
 
 

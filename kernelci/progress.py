@@ -1,5 +1,9 @@
 """Progress while the ladder is climbed: a table on a terminal, a line for each result elsewhere."""
 
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -21,8 +25,20 @@ class Named(Protocol):
         """The kernel's name."""
 
 
+@contextlib.contextmanager
+def unread() -> Iterator[None]:
+    """What is printed within is lost where nobody reads it any more (`| head`), and nothing else is."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # else Python says at its end that it could not write
+        os.close(nowhere)
+
+
 class Live:
-    """The ladder's progress: `Live()(kernel, result)` after each rung.
+    """The ladder's progress: `Live()(kernel, result)` after each rung. Where it can't be written, the run goes on.
 
     A table that renews itself on a terminal, from the first result until `close` (or the end of a `with`); elsewhere
     one plain line per result: `softmax/triton  compile  PASSED  7.8 s  9 rows`.
@@ -32,9 +48,17 @@ class Live:
         self._console = console or Console(markup=False, emoji=False, highlight=False)
         self._region: Region | None = None
         self._climbs: dict[str, list[RungResult]] = {}
+        self._lost = False
 
     def __call__(self, kernel: Named, result: RungResult) -> None:
         """Show one more result."""
+        if not self._lost:
+            try:
+                self._show(kernel, result)
+            except OSError:
+                self._lost = True
+
+    def _show(self, kernel: Named, result: RungResult) -> None:
         if not self._console.is_terminal:
             self._console.file.write(encodable(plain(kernel.name, result) + "\n", self._console.file))
             self._console.file.flush()
@@ -52,9 +76,10 @@ class Live:
 
     def close(self) -> None:
         """Take the table off the terminal; the final report shows all of it."""
-        if self._region is not None:
-            self._region.stop()
-            self._region = None
+        region, self._region = self._region, None
+        if region is not None:
+            with contextlib.suppress(OSError):
+                region.stop()
 
     def __enter__(self) -> Self:
         """Nothing is shown before the first result."""
