@@ -5,8 +5,14 @@ import io
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable
+from types import FrameType
 
 from kernelci.errors import KernelciError, RunnerBroken, is_full
+
+CLEARING_S = 5.0
+"""Longer than it takes to end a run's processes; GitHub waits 7.5 s between its signals."""
 
 
 def main() -> None:
@@ -14,7 +20,10 @@ def main() -> None:
     from kernelci.cli import cli
 
     # A job that is cancelled or runs out of time gets SIGTERM: what is done by then is written, as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interrupted = once()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupted)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign gets `?`, not a traceback
     try:
@@ -27,6 +36,19 @@ def main() -> None:
     except Exception as error:
         sys.exit(_unforeseen(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def once(clock: Callable[[], float] = time.monotonic) -> Callable[[int, FrameType | None], None]:
+    """A handler that raises KeyboardInterrupt, and not once more while that is being cleared up after: a second Ctrl-C
+    would leave processes and folders behind."""
+    heard: list[float] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not heard or clock() - heard[-1] > CLEARING_S:
+            heard.append(clock())
+            raise KeyboardInterrupt
+
+    return handle
 
 
 def _unforeseen(error: Exception) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelci import errors
+from kernelci.__main__ import once
 from kernelci.reasons import REASONS
 
 KINDS = [
@@ -51,3 +52,14 @@ def test_whose_fault_it_is_that_a_place_can_not_be_written(number: int, kind: ty
 
 def test_verdict_is_no_error_of_the_tool() -> None:
     assert not isinstance(errors.Stop("wrong", "text"), errors.KernelciError)
+
+
+def test_a_second_interrupt_does_not_stop_the_clearing_up() -> None:
+    now = iter([0.0, 1.0, 9.0, 9.0])
+    handle = once(lambda: next(now))
+
+    with pytest.raises(KeyboardInterrupt):
+        handle(2, None)
+    handle(2, None)
+    with pytest.raises(KeyboardInterrupt):
+        handle(2, None)
