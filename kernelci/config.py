@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from kernelci.errors import ConfigError
 
 FILES = ("kernelci.toml", "pyproject.toml")
-"""Where options stand: the first of them that is there counts."""
+"""Where options stand: in one of them, and not in both."""
 Positive = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
@@ -292,15 +292,24 @@ def _meaning(said: str) -> str:
 
 def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
     own, shared = (root / name for name in FILES)
+    table = _shared(shared) if shared.is_file() else None
+    if own.is_file() and table:
+        raise ConfigError(
+            f"options stand in {own.name} and in {shared.name} [tool.kernelci]",
+            hint="keep one of them, and move the rest",
+        )
     if own.is_file():
         return own.name, _read(own)
-    if shared.is_file():
-        table = _read(shared).get("tool", {})
-        own_table = table.get("kernelci", {}) if isinstance(table, dict) else {}
-        if not isinstance(own_table, dict):
-            raise ConfigError(f"{shared.name}: tool.kernelci is no table")
-        return f"{shared.name} [tool.kernelci]", own_table
-    return "defaults", {}
+    return ("defaults", {}) if table is None else (f"{shared.name} [tool.kernelci]", table)
+
+
+def _shared(path: Path) -> dict[str, Any]:
+    """Our table of a pyproject.toml, empty where it has none."""
+    table = _read(path).get("tool", {})
+    own = table.get("kernelci", {}) if isinstance(table, dict) else {}
+    if not isinstance(own, dict):
+        raise ConfigError(f"{path.name}: tool.kernelci is no table")
+    return own
 
 
 def _read(path: Path) -> dict[str, Any]:

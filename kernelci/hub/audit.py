@@ -48,7 +48,7 @@ def examine(root: Path, zizmor: str | None = None) -> list[Fault]:
     """Every finding, errors first; zizmor's too where it is installed. Raises ConfigError for what is no YAML."""
     found = [each for file in workflow.read(root) for rule in RULES for each in rule(file)]
     command = zizmor if zizmor is not None else _zizmor()
-    if command:
+    if command and workflow.paths(root):  # it has no answer where there is nothing to look at
         found += from_zizmor(root, command)
     return sorted(set(found), key=lambda each: (each.level != "error", each.path, each.line, each.rule))
 

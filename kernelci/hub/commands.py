@@ -86,8 +86,11 @@ def init(root: Path, source: str) -> int:
 def audit(root: Path, as_json: bool, repository: str) -> int:
     """Check that no workflow lets a kernel reach a token. Holds the repository's workflows against our rules."""
     from kernelci.hub import audit as auditing
+    from kernelci.hub import workflow
 
     found = auditing.examine(root)
+    if not workflow.paths(root):
+        click.echo("no workflow in .github/workflows: `kernelci init` writes them", err=True)
     if repository:
         from kernelci.hub import settings
         from kernelci.hub.client import connect

@@ -65,13 +65,18 @@ _Loader.yaml_implicit_resolvers = {
 
 def read(root: Path) -> list[Workflow]:
     """Every workflow and composite action of a repository. Raises ConfigError naming the file that can't be read."""
+    return [parse(str(path.relative_to(root)), _text(path)) for path in paths(root)]
+
+
+def paths(root: Path) -> list[Path]:
+    """Where a repository's workflows and composite actions lie."""
     folder = root / ".github"
-    paths = [
+    found = [
         *(folder / "workflows").glob("*.y*ml"),
         *(folder / "actions").rglob("action.y*ml"),
         *root.glob("action.y*ml"),
     ]
-    return [parse(str(path.relative_to(root)), _text(path)) for path in sorted(paths)]
+    return sorted(found)
 
 
 def _text(path: Path) -> str:

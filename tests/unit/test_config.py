@@ -43,11 +43,6 @@ def test_pyproject(tmp_path: Path) -> None:
     assert 5 == config.load(_write(tmp_path, "[tool.kernelci]\nseeds = 5", "pyproject.toml"), {}).seeds
 
 
-def test_own_file_over_pyproject(tmp_path: Path) -> None:
-    _write(tmp_path, "[tool.kernelci]\nseeds = 5", "pyproject.toml")
-    assert 7 == config.load(_write(tmp_path, "seeds = 7"), {}).seeds
-
-
 @pytest.mark.parametrize("text", ["", "[tool.other]\nx = 1", "tool = 3", "[project]\nname = 'p'"])
 def test_pyproject_without_our_table(tmp_path: Path, text: str) -> None:
     assert config.Config() == config.load(_write(tmp_path, text, "pyproject.toml"), {})
@@ -148,3 +143,13 @@ def test_a_wrong_value_is_told_what_the_option_takes(tmp_path: Path, flags: dict
     with pytest.raises(ConfigError) as caught:
         config.load(tmp_path, {}, flags)
     assert hint == caught.value.hint
+
+
+def test_options_in_both_files_are_refused(tmp_path: Path) -> None:
+    _write(_write(tmp_path, "seeds = 2"), "[tool.kernelci]\nseeds = 3", "pyproject.toml")
+    assert "options stand in kernelci.toml and in pyproject.toml [tool.kernelci]" == _refusal(tmp_path, {}, {})
+
+
+def test_a_pyproject_without_our_table_stands_beside_our_file(tmp_path: Path) -> None:
+    _write(_write(tmp_path, "seeds = 2"), "[tool.ruff]\nline-length = 80", "pyproject.toml")
+    assert 2 == config.load(tmp_path, {}).seeds

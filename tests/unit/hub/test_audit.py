@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from kernelci.cli import cli
 from kernelci.errors import ConfigError
 from kernelci.hub import audit, workflow
 
@@ -121,11 +123,12 @@ def test_zizmors_findings_stand_beside_ours(tmp_path: Path) -> None:
 
 
 def test_a_zizmor_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    (tmp_path / "action.yml").write_text("name: x")
     assert ["zizmor"] == [each.rule for each in audit.examine(tmp_path, zizmor="/bin/false")]
 
 
 def test_a_repository_without_workflows(tmp_path: Path) -> None:
-    assert "no findings" == audit.table(audit.examine(tmp_path, zizmor=""))
+    assert "no findings" == audit.table(audit.examine(tmp_path, zizmor="/bin/false"))
 
 
 @pytest.mark.parametrize("text", ["on: [", "a: &x [*x]\n" + "- " * 5000, "\x00"])
@@ -142,3 +145,8 @@ def test_odd_workflows_are_read(text: str) -> None:
 def test_errors_fail_and_warnings_do_not() -> None:
     one = audit.Fault("warning", "r", "p", 1, "m")
     assert (0, 1) == (audit.exit_code([one]), audit.exit_code([one, audit.Fault("error", "r", "p", 1, "m")]))
+
+
+def test_a_repository_without_workflows_is_told_how_to_get_them(tmp_path: Path) -> None:
+    found = CliRunner().invoke(cli, ["--root", str(tmp_path), "audit"])
+    assert (0, "no findings\n", True) == (found.exit_code, found.stdout, "kernelci init" in found.stderr)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from kernelci import mutating
 from kernelci.cli import cli
 from kernelci.errors import ConfigError
+from kernelci.mutating import judging
 from kernelci.mutating.mutants import Request
 from kernelci.mutating.outcomes import Fate, Judged, Result
 
@@ -172,3 +173,16 @@ def test_after_an_interrupt_what_was_judged_is_there(tmp_path: Path, monkeypatch
     found = mutating.judge(root, mutating.select(root, "double/triton", only), say=interrupted)
     fates = [each.fate for each in found.mutants]
     assert ([Fate.NOT_COMPILED, Fate.UNJUDGED, Fate.UNJUDGED], 130) == (fates, found.exit_code)
+
+
+def test_an_interrupt_that_ended_the_originals_process_is_no_fault_of_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(climb: judging._Climb) -> None:
+        climb.error = ConfigError("its process ended")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(judging._Climb, "look_at_original", ended)
+    root = _project(tmp_path)
+    found = mutating.judge(root, mutating.select(root, "double/triton", limit=1))
+    assert ([Fate.UNJUDGED], 130) == ([each.fate for each in found.mutants], found.exit_code)
