@@ -19,6 +19,7 @@ from kernelci.model import SCHEMA_VERSION, Report
 
 FILE_NAME = "results.json"
 FOLDERS = ("dumps", "profile", "roofline", "trace")  # beside it: where rungs leave files
+IGNORED = ".gitignore"
 _BEGUN = ".kernelci-run"  # stands in for results.json from a run's beginning to its end
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 24
@@ -33,11 +34,17 @@ def encode(report: Report) -> bytes:
 
 
 def check_writable(folder: Path, hint: str = "name another with --out") -> None:
-    """Make the folder if need be, and write into it: before a run, not after. Raises what `errors.unwritten` gives."""
+    """Make the folder if need be, and write into it: before a run, not after. Raises what `errors.unwritten` gives.
+
+    One that we made is none of git's business: `git add -A` must not take a run's dumps.
+    """
     try:
+        ours = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        if ours:
+            (folder / IGNORED).write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise unwritten(folder, error, hint) from error
 

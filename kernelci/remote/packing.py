@@ -62,8 +62,9 @@ def fitting(files: Iterable[Path], caps: Caps) -> tuple[list[Path], int]:
 
 
 def report_files(folder: Path) -> list[Path]:
-    """Plain files of a report folder, without what lies behind a link."""
-    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    """Plain files of a report folder, without what lies behind a link; each side tells its own git."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return [path for path in found if path != folder / results.IGNORED]
 
 
 def pack(into: IO[bytes], trees: Iterable[tuple[str, Path, Iterable[Path]]]) -> None:

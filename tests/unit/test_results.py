@@ -1,6 +1,7 @@
 """results.json: whole round trips, and one clear ReportError for anything else."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,16 @@ def test_a_report_ends_its_run(tmp_path: Path) -> None:
     results.begin(tmp_path)
     results.write(EMPTY, tmp_path)
     assert ["results.json"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_folder_that_a_run_made_is_none_of_gits_business(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    results.check_writable(tmp_path / "out" / "report")
+    results.write(EMPTY, tmp_path / "out" / "report")
+    told = subprocess.run(["git", "-C", str(tmp_path), "status", "--short"], check=True, capture_output=True, text=True)
+    assert "" == told.stdout
+
+
+def test_a_folder_that_was_there_is_left_to_its_owner(tmp_path: Path) -> None:
+    results.check_writable(tmp_path)
+    assert [] == list(tmp_path.iterdir())
