@@ -1,6 +1,6 @@
 """The comparison: errors of an output against the float64 oracle, gates relative to an honest implementation.
 
-The gates (docs/correctness.md derives them):
+The gates (`workbench.gates` has the numbers, docs/correctness.md derives them):
 
 * each element: |error| <= w · max(largest honest error in its group, floor ulps at the oracle's value),
 * RMSE <= r · max(honest RMSE, RMSE floor), which for PSNR is 20·log10(r) dB below the honest one,
@@ -8,21 +8,7 @@ The gates (docs/correctness.md derives them):
 
 In low precision w is 4 and r 1.5, in full both are 16, and 1 - cosine is no gate.
 
-A group is an output row, or as many rows as make 32 elements. In low precision the floors are what rounding alone
-costs (½ ulp for an element, ulp / √12 for RMSE): the error of a careless accumulator must not hide below them. In
-full precision the honest implementation is one of many orders of summation and one of many exps, so its own error
-says little at the scale of an ulp. So it is asked twice, the second time on inputs that are off by an ulp, and the
-larger error counts (up to what tf32 costs, for answers that jump); the floors are 32 ulp for an element (256 in
-float64), for exp2(d · log2 e) is off by |d| ulp and 67 were seen, and 3 ulp for RMSE; both grow by one ulp for 4096
-terms (up to 2^18), as a thread loses half an ulp with every addition of equal terms; and w and r are 16. The honest
-errors that were simulated, 32 lanes that add one by one included, stay below 1, and the least that a careless one gets
-(tf32 and fp16 round at 4096 ulp) is some 50. Below float32's smallest normal number a GPU may flush to zero, so that
-much is always allowed.
-
-In a draw of equal elements an output's elements share one error, so that their RMSE is held to what an element is, in
-both precisions. And who adds n equal terms in one accumulator, as nearly every product of matrices does, loses up to
-n / 3 ulp there (half an ulp of each partial sum, all in one direction: n / 4 in the last binade, a quarter of it in the
-one before, and so on): that is granted for as many terms as one thread may add up.
+A group is an output row, or as many rows as make 32 elements.
 """
 
 import itertools
@@ -35,46 +21,14 @@ from msgspec import Struct
 from kernelci.model import Metric, Unit, number
 from kernelci.reference import Budget
 from kernelci.workbench import edges
+from kernelci.workbench.gates import MOST_TERMS, TERMS_PER_ULP, Equal, Gates, gates
 from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
 GROUP_ELEMENTS = 32
 FLUSHED = 2.0**-126
-HALF_ULP = 0.5
-WORST_FACTOR = {"full": 16.0, "low": 4.0}
-RMSE_FACTOR = {"full": 16.0, "low": 1.5}
-TERMS_PER_ULP = 4096
-# Beyond so many terms nothing more is granted. A last axis of a million elements that nobody adds up, as a vector's may
-# be, would allow what fp16 and tf32 lose; and who adds up a million has more threads to do it with.
-MOST_TERMS = 2**18
 MOST_MOVED = (
     2.0**-11
 )  # of the largest element of a group: where an answer jumps, as a rounded one does, no more is granted
-RMSE_FLOOR_ULP = {"full": 3.0, "low": 1 / math.sqrt(12)}
-EQUAL_TERM_ULP = 1 / 3  # what each of equal terms may add to the error of a sum in one accumulator
-MOST_IN_ONE = 2**14  # terms in one accumulator
-
-
-class Gates(Struct, frozen=True):
-    """What one element and the RMSE may be off by: a factor, and what it is of where the honest error is less, ulp."""
-
-    worst: float
-    worst_floor: float
-    rmse: float
-    rmse_floor: float
-
-
-def gates(precision: str, kind: Float, budget: Budget, terms: int, equal_terms: bool) -> Gates:
-    """The gates of an output of this precision and type; `terms` and `equal_terms` as in `compare`."""
-    worst, rmse = budget.worst or WORST_FACTOR[precision], budget.rmse or RMSE_FACTOR[precision]
-    worst_floor, rmse_floor = HALF_ULP, RMSE_FLOOR_ULP[precision]
-    if precision == "full":
-        more = min(terms, MOST_TERMS) / TERMS_PER_ULP
-        # A quarter of the range of exponents: 32 for float32.
-        worst_floor, rmse_floor = max(32.0, -math.log2(kind.smallest_normal) / 4) + more, rmse_floor + more
-        worst_floor += EQUAL_TERM_ULP * min(terms, MOST_IN_ONE) / worst if equal_terms else 0.0
-    if equal_terms and not budget.rmse:
-        rmse, rmse_floor = worst, worst_floor
-    return Gates(worst, worst_floor, rmse, rmse_floor)
 
 
 class Errors(Struct, frozen=True):
@@ -171,15 +125,16 @@ def compare(
     budget: Budget | None = None,
     terms: int = 0,
     moved: torch.Tensor | None = None,
-    equal_terms: bool = False,
+    equal: Equal = "few",
+    in_one: int = 0,
 ) -> Comparison:
     """Compare one output (any shape) with the oracle (float64, same shape); `honest` is in the output's dtype.
 
-    `terms`: how long a sum may be at the most, by the inputs' shapes; `equal_terms`: the inputs' elements are equal, at
-    least along a row. `moved`: the honest answer to inputs that are off by an ulp; what it is off by counts as honest
-    too, up to what tf32 would cost.
+    `terms`: how long a sum may be at the most, by the inputs' shapes. `equal`: how many of the inputs' elements are,
+    and `in_one` how many terms one accumulator may add up. `moved`: the honest answer to inputs that are off by an ulp;
+    what it is off by counts as honest too, up to what tf32 would cost.
     """
-    begun = comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms, moved, equal_terms)
+    begun = comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms, moved, equal, in_one)
     return settled([begun])[0]
 
 
@@ -193,13 +148,14 @@ def comparing(
     budget: Budget | None = None,
     terms: int = 0,
     moved: torch.Tensor | None = None,
-    equal_terms: bool = False,
+    equal: Equal = "few",
+    in_one: int = 0,
 ) -> Pending:
     """`compare`, begun: nothing here waits for the device."""
     if not is_float(actual.dtype):
         return _exact(name, actual, oracle)
     precision, kind = precision or precision_of(actual.dtype), facts(actual.dtype)
-    gate = gates(precision, kind, budget or Budget(), terms, equal_terms)
+    gate = gates(precision, kind, budget or Budget(), terms, equal, in_one)
     got, fair = decoded(actual), decoded(honest)
     rounded = decoded(encoded(oracle, actual.dtype))
     margin = _margin(oracle, fair, kind, gate.worst, gate.worst_floor)
@@ -213,17 +169,30 @@ def comparing(
     truth = torch.where(counted, oracle, 0.0)
     error = torch.where(counted, got - oracle, 0.0).abs()
     honest_error = torch.where(counted, fair - oracle, 0.0).abs()
+    ulp = ulp_at(truth, actual.dtype)
     if moved is not None:
         off = torch.where(counted, decoded(moved) - oracle, 0.0).abs().nan_to_num(0.0)
-        off *= 1 + min(terms, MOST_TERMS) / TERMS_PER_ULP
-        honest_error = torch.maximum(honest_error, torch.minimum(off, MOST_MOVED * _group_max(truth.abs())))
-    ulp = ulp_at(truth, actual.dtype)
+        # An ulp of it is the output's own rounding, which no sum before it makes more of.
+        off = off * (1 + min(terms, MOST_TERMS) / TERMS_PER_ULP) + gate.one_way * (off - ulp).clamp(min=0.0)
+        honest_error = torch.maximum(honest_error, _counting(off, truth, equal))
     allowed = torch.maximum(_group_max(honest_error), ulp * gate.worst_floor)
     bound = gate.worst * allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
     figures = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
     figures = torch.cat([figures, _steadiness(expected | (torch.isnan(fair) & torch.isinf(rounded)), oracle, fair)])
     return Pending(figures, lambda numbers: _judged(name, precision, numbers, bad, gate))
+
+
+def _counting(off: torch.Tensor, truth: torch.Tensor, equal: Equal) -> torch.Tensor:
+    """What counts as honest of what the moved answer is `off` by: no more than tf32 would cost.
+
+    But all of it where the elements are equal; and if that is more than half of the truth there are no digits to judge
+    by, in whatever order of summation: the answer must be finite, and that is all.
+    """
+    if equal != "all":
+        return torch.minimum(off, MOST_MOVED * _group_max(truth.abs()))
+    lost = off.square().sum() > 0.25 * truth.square().sum()
+    return torch.where(lost, math.inf, off)
 
 
 def _steadiness(expected: torch.Tensor, oracle: torch.Tensor, fair: torch.Tensor) -> torch.Tensor:
@@ -264,7 +233,7 @@ def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, gat
     floor = math.sqrt(ulp2 / count) * gate.rmse_floor
     rmse_bound = gate.rmse * max(honest.rmse, floor)
     cosine_floor = 0.5 * (floor / rms) ** 2 if rms else 0.0
-    cosine_bound = gate.rmse**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
+    cosine_bound = math.inf if gate.shared else gate.rmse**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
     return Comparison(
         name,
         precision,

@@ -16,12 +16,11 @@ from typing import Any
 
 import torch
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kernelci.reference import LAYOUTS, Case, Reference, TensorSpec
 from kernelci.workbench import oracle
 from kernelci.workbench.arena import fits
-from kernelci.workbench.draws import EQUAL, STRESS, Draw, Sketch, number_of
+from kernelci.workbench.draws import STRESS, Draw, Sketch, equal, number_of
 from kernelci.workbench.narrow import decoded, encoded, facts, is_float
 
 # The interpreter runs a program at a time in Python, so each case gets one normal draw and this many others.
@@ -84,7 +83,7 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
         order = permutation(reference, case, name, seed, device)
         inputs |= {one: inputs[one][order] for one in reference.independent[of]}
     outputs = reference.outputs(case, inputs)
-    truth = replace(oracle.ask(reference, inputs, outputs), equal_terms=plain.partition(":")[0] in EQUAL)
+    truth = oracle.ask(reference, inputs, outputs, equal(plain))
     return Drawn(case, inputs, outputs, truth, layouts, reference.mutates)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from kernelci.workbench.gates import Equal
 from kernelci.workbench.narrow import encoded, facts, logical_shape
 
 Shape = tuple[int, ...]
@@ -220,7 +221,14 @@ FAMILIES: dict[str, Callable[[Draw, Shape, torch.dtype], torch.Tensor]] = {
     "sentinels": _sentinels,
 }
 EQUAL = ("constant", "constant-rows")  # whose elements are equal, at least along the last axis
+ALIKE = ("ties", "zeros", "denormals")  # where many are, or so near that their exp or their distance to the mean is
 STRESS = tuple(name for name in FAMILIES if name != "normal")
+
+
+def equal(name: str) -> Equal:
+    """How many elements of a draw of this name are equal."""
+    family = name.partition(":")[0]
+    return "all" if family in EQUAL else "many" if family in ALIKE else "few"
 
 
 def names(seeds: int) -> tuple[str, ...]:

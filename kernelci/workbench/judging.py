@@ -1,6 +1,7 @@
 """The stop on a call's outputs: the usual gates, or what the reference's own `compare` says."""
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -38,12 +39,14 @@ def _begun(reference: Reference, drawn: Drawn, outputs: Outputs) -> "list[Pendin
 def _judging(reference: Reference, drawn: Drawn, name: str, actual: torch.Tensor) -> Pending:
     truth = drawn.truth
     by_itself = _by_reference(reference, name, actual, truth.oracle[name], drawn.inputs)
-    shapes = (tuple(value.shape) for value in drawn.inputs.values() if hasattr(value, "shape"))
-    return by_itself or by_gates(reference, name, actual, truth, terms(shapes))
+    shapes = [tuple(value.shape) for value in drawn.inputs.values() if hasattr(value, "shape")]
+    return by_itself or by_gates(reference, name, actual, truth, shapes)
 
 
-def by_gates(reference: Reference, name: str, actual: torch.Tensor, truth: Truth, terms: int) -> Pending:
-    """What the usual gates say, as the reference sets them; `terms`: how long a sum may be."""
+def by_gates(
+    reference: Reference, name: str, actual: torch.Tensor, truth: Truth, shapes: Sequence[tuple[int, ...]]
+) -> Pending:
+    """What the usual gates say, as the reference sets them; `shapes`: of the inputs."""
     return comparing(
         name,
         actual,
@@ -52,9 +55,10 @@ def by_gates(reference: Reference, name: str, actual: torch.Tensor, truth: Truth
         reference.precision,
         reference.nan_allowed,
         reference.budget,
-        terms,
+        terms(shapes),
         truth.moved.get(name),
-        truth.equal_terms,
+        truth.equal,
+        in_one(shapes),
     )
 
 
@@ -83,3 +87,9 @@ def _by_reference(
 def terms(shapes: Iterable[tuple[int, ...]]) -> int:
     """How long a sum may be, by the inputs' shapes: the longest last axis."""
     return max((shape[-1] for shape in shapes if shape), default=0)
+
+
+def in_one(shapes: Iterable[tuple[int, ...]]) -> int:
+    """How many terms one accumulator may add up, by the inputs' shapes: as long as their longest axis, or as an entry
+    along the first, as a filter's or a norm's over several axes are."""
+    return max((max(*shape, math.prod(shape[1:])) for shape in shapes if shape), default=0)

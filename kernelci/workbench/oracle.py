@@ -14,6 +14,7 @@ from msgspec import Struct
 from kernelci.reference import Reference, ReferenceFailed, TensorSpec
 from kernelci.workbench.arena import dtype_of
 from kernelci.workbench.compare import precision_of
+from kernelci.workbench.gates import Equal
 from kernelci.workbench.moved import moved
 from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 
@@ -21,23 +22,25 @@ from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 class Truth(Struct, frozen=True):
     """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes.
 
-    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision. `equal_terms`:
-    the draw's elements are equal, at least along a row, so that rounding goes one way in a sum of them.
+    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision; where the
+    draw's elements are `equal`, for all: there a whole row's honest error is a single number, that may be zero by luck.
     """
 
     oracle: dict[str, torch.Tensor]
     honest: dict[str, torch.Tensor]
     moved: dict[str, torch.Tensor] = {}
-    equal_terms: bool = False
+    equal: Equal = "few"
 
 
-def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec]) -> Truth:
+def ask(
+    reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec], equal: Equal = "few"
+) -> Truth:
     """Compute both on the device of the inputs. Raises ReferenceFailed, also for results of another shape."""
     names = tuple(outputs)
     oracle = reference.truth(widened(inputs, torch.float64), names)
     wide = widened(inputs, _accumulator(inputs))
-    full = [name for name in names if _is_full(reference, outputs[name])]
-    again = reference.honest(moved(wide), names) if full else {}
+    twice = [name for name in names if _is_twice(reference, outputs[name], equal)]
+    again = reference.honest(moved(wide), names) if twice else {}
     honest = reference.honest(wide, names)
     for name in names:
         for values in (oracle[name], honest[name]):
@@ -45,13 +48,15 @@ def ask(reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, T
     return Truth(
         {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
         {name: rounded(values, dtype_of(outputs[name].dtype)) for name, values in honest.items()},
-        {name: rounded(again[name], dtype_of(outputs[name].dtype)) for name in full},
+        {name: rounded(again[name], dtype_of(outputs[name].dtype)) for name in twice},
+        equal,
     )
 
 
-def _is_full(reference: Reference, spec: TensorSpec) -> bool:
+def _is_twice(reference: Reference, spec: TensorSpec, equal: Equal) -> bool:
+    """Whether the honest implementation is asked twice for this output."""
     dtype = dtype_of(spec.dtype)
-    return is_float(dtype) and (reference.precision or precision_of(dtype)) == "full"
+    return is_float(dtype) and (equal == "all" or (reference.precision or precision_of(dtype)) == "full")
 
 
 def _check_shape(reference: Reference, name: str, values: torch.Tensor, spec: TensorSpec) -> None:

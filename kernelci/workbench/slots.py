@@ -18,7 +18,7 @@ from kernelci.workbench.compare import settled
 from kernelci.workbench.cuda_memory import nothing_persists
 from kernelci.workbench.drawn import output_axes
 from kernelci.workbench.draws import Sketch
-from kernelci.workbench.judging import by_gates, by_reference, terms
+from kernelci.workbench.judging import by_gates, by_reference
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.poison import bits, poisoned
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
@@ -356,8 +356,8 @@ class Bank:
         return self.reference.compares
 
     def _gates(self, name: str, actual: torch.Tensor, truth: oracle.Truth, slots: torch.Tensor) -> None:
-        longest = terms(spec.shape for spec in self.layout.specs.values())
-        (found,) = settled([by_gates(self.reference, name, actual, truth, longest)])
+        shapes = [spec.shape for spec in self.layout.specs.values()]
+        (found,) = settled([by_gates(self.reference, name, actual, truth, shapes)])
         if not found.passed:
             bad = found.bad.reshape(len(slots), -1).any(dim=1)
             first = int(slots[int(bad.nonzero()[0])]) if bool(bad.any()) else 0

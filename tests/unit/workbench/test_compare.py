@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from kernelci.workbench.compare import Comparison, compare, precision_of, ulp_at
+from kernelci.workbench.gates import Equal
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
+EQUAL: tuple[Equal, ...] = ("few", "many", "all")
 Damage = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -99,17 +101,68 @@ def test_equal_terms_in_one_accumulator(accumulator: torch.dtype, passed: bool, 
     x = (torch.rand(64, 1, generator=torch.Generator().manual_seed(3)) / 8 + 0.5) / 2**6
     actual, oracle = _one_by_one(x.expand(-1, count), accumulator).float(), x.double()[:, 0] * count
     found = [
-        compare("c", one, truth, truth.float(), terms=count, equal_terms=True).passed
+        compare("c", one, truth, truth.float(), terms=count, equal="all", in_one=count).passed
         for one, truth in zip(actual.unsqueeze(1), oracle.unsqueeze(1), strict=True)
     ]
     assert passed == all(found)
 
 
+def _softmax_one_by_one(x: torch.Tensor) -> torch.Tensor:
+    powers = torch.exp(x - x.amax(-1, keepdim=True))
+    return powers / _one_by_one(powers, torch.float32).unsqueeze(-1)
+
+
+@pytest.mark.parametrize(("equal", "passed"), [("few", False), ("many", True)])
+def test_a_softmax_of_mostly_zeros_by_one_thread(equal: Equal, passed: bool) -> None:
+    """exp makes equal terms of equal elements, and the whole row has the error of their sum."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.where(torch.rand(1, 8192, generator=generator) < 0.9, 0.0, torch.randn(1, 8192, generator=generator))
+    oracle, honest = torch.softmax(x.double(), -1), torch.softmax(x, -1)
+    found = compare("y", _softmax_one_by_one(x), oracle, honest, terms=8192, equal=equal, in_one=8192)
+    assert passed == found.passed
+
+
+def _layer_norm(x: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    """As a kernel makes it of a mean in float32: what that is off by stays, over √eps."""
+    centred = x - mean.unsqueeze(-1)
+    return centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("bias", [0.0, 0.25])
+def test_a_layer_norm_of_equal_elements_has_no_digits_but_is_finite(dtype: torch.dtype, bias: float) -> None:
+    x = torch.full((8, 1000), 1.1).to(dtype).float()
+    moved = x * (1 - 2.0**-23 * (torch.rand(x.shape, generator=torch.Generator().manual_seed(3)) < 0.5))
+    oracle = torch.zeros_like(x).double() + bias
+    off_by_ulps = x[:, 0] * (1 + 3 * 2.0**-23)
+    found = [
+        compare(
+            "y",
+            (_layer_norm(x, mean) + bias).to(dtype),
+            oracle,
+            oracle.to(dtype),
+            moved=(_layer_norm(moved, moved.mean(-1)) + bias).to(dtype),
+            equal="all",
+            in_one=1000,
+        ).passed
+        for mean in (x[:, 0], off_by_ulps, off_by_ulps * torch.nan)
+    ]
+    assert [True, True, False] == found
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_accumulator_that_stops_growing_fails_in_equal_terms(dtype: torch.dtype) -> None:
+    x = torch.full((1, 4096), 1.1)
+    oracle, stopped = x.double().sum(-1), _one_by_one(x, dtype).to(dtype)
+    moved = (x * (1 - 2.0**-23)).sum(-1).to(dtype)
+    assert not compare("y", stopped, oracle, oracle.to(dtype), moved=moved, equal="all", in_one=4096).passed
+
+
 def test_what_shares_one_rounding_may_be_rounded_the_other_way() -> None:
     oracle = torch.full((64, 64), 1 + 0.3 * 2**-7, dtype=torch.float64)
     low, high = (torch.full((64, 64), value, dtype=torch.bfloat16) for value in (1.0, 1 + 2**-7))
-    found = [compare("c", high, oracle, low, equal_terms=equal).passed for equal in (False, True)]
-    assert [False, True] == found
+    found = [compare("c", high, oracle, low, equal=equal).passed for equal in EQUAL]
+    assert [False, False, True] == found
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

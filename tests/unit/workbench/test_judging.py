@@ -9,7 +9,7 @@ import torch
 from kernelci.reference import Reference, ReferenceFailed, check, load
 from kernelci.workbench.compare import Comparison
 from kernelci.workbench.drawn import Drawn, make
-from kernelci.workbench.judging import judge, judge_all
+from kernelci.workbench.judging import in_one, judge, judge_all
 
 TEXT = """
 import torch
@@ -72,3 +72,43 @@ def test_a_reference_that_answers_wrongly_spoils_one_call(tmp_path: Path) -> Non
 
 def test_of_no_calls(tmp_path: Path) -> None:
     assert [] == judge_all(_reference(tmp_path), [])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "terms"),
+    [
+        ([(64, 512), (32, 512)], 512),  # a product along the last axes
+        ([(512, 64), (512, 32)], 512),  # along the first
+        ([(2, 256, 8, 8), (512, 256, 3, 3)], 256 * 8 * 8),  # a filter's 2304, and a norm over all but the batch
+        ([(), (0, 4)], 4),
+        ([], 0),
+    ],
+)
+def test_terms_in_one_accumulator(shapes: list[tuple[int, ...]], terms: int) -> None:
+    assert terms == in_one(shapes)
+
+
+SUMS = """
+import torch
+from kernelci.reference import check, like, tensor
+def cases():
+    yield check(n=4096, cols=32, dtype="float32")
+def inputs(case, draw):
+    return {"x": draw.normal(case.n, case.cols, dtype=case.dtype)}
+def outputs(case):
+    return {"y": tensor(case.cols, dtype=case.dtype)}
+def reference(x):
+    return x.sum(0)
+"""
+
+
+@pytest.mark.parametrize("draw", ["normal:0", "constant:0", "constant-rows:0", "ties:0", "zeros:0"])
+def test_a_sum_over_the_first_axis_in_one_accumulator_passes(tmp_path: Path, draw: str) -> None:
+    path = tmp_path / "sums.py"
+    path.write_text(SUMS, encoding="utf-8")
+    reference = load(path)
+    drawn = make(reference, check(n=4096, cols=32, dtype="float32"), draw, "s", "cpu")
+    one_by_one = torch.zeros(32)
+    for row in drawn.inputs["x"]:
+        one_by_one += row
+    assert [True] == [found.passed for found in judge(reference, drawn, {"y": one_by_one})]
