@@ -1,6 +1,7 @@
 """The shell around the commands: runs one, turns each foreseen error into one message and its exit code."""
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -9,8 +10,9 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from kernelci.errors import KernelciError, RunnerBroken, is_full
+from kernelci.errors import ConfigError, KernelciError, RunnerBroken, is_full
 
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 CLEARING_S = 5.0
 """Longer than it takes to end a run's processes; GitHub waits 7.5 s between its signals."""
 
@@ -63,6 +65,10 @@ def _unforeseen(error: Exception) -> int:
         return _interrupted()
     if isinstance(error, OSError) and is_full(error):
         return _full(error)
+    if isinstance(error, OSError) and error.errno in _REFUSED and error.filename:
+        refused = ConfigError(f"{error.filename}: {error.strerror}", hint="see who may read and write there")
+        print(refused.rendered(), file=sys.stderr)
+        return refused.exit_code
     import traceback
 
     traceback.print_exc()

@@ -97,20 +97,20 @@ def scan(root: Path, config: Config) -> Catalog:
             hint="run in the project's root, or begin one with `kernelci init`",
             code="no-kernels",
         )
-    references = _references(root / config.references)
+    known = references(root / config.references)
     paths = sorted([*folder.rglob("*.py"), *folder.rglob("*.json")])
     fitting = [path for path in paths if _is_kernel(path.relative_to(folder))]
     kernels = tuple(
-        read(path) if path.suffix == ".py" else read_solution(path, references)
+        read(path) if path.suffix == ".py" else read_solution(path, known)
         for path in fitting
         if path.suffix == ".py" or definitions.is_solution(path)
     )
     _refuse_twins(kernels, root)
-    return Catalog(root, kernels, references)
+    return Catalog(root, kernels, known)
 
 
-def _references(folder: Path) -> dict[str, Path]:
-    """By name: Python files, and definitions of flashinfer-bench in folders of any depth."""
+def references(folder: Path) -> dict[str, Path]:
+    """The references by name: Python files, and definitions of flashinfer-bench in folders of any depth."""
     found = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
     for path in sorted(folder.rglob("*.json")):
         if definitions.is_definition(path):

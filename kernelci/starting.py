@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from kernelci import backends, catalog, config
+from kernelci import backends, catalog, config, whole
 from kernelci.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*/[A-Za-z0-9_-]+")
@@ -22,9 +22,7 @@ def create(root: Path, name: str, backend: str) -> list[Path]:
     taken = [path for path in made if path.exists()]
     if taken:
         raise ConfigError(f"{taken[0].relative_to(root)} is there already", hint="choose another name")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, text in made.items():
-        path.write_text(text, encoding="utf-8")
+    whole.lay(root, made)
     return [path.relative_to(root) for path in made]
 
 
@@ -40,8 +38,7 @@ def _checked(root: Path, options: config.Config, name: str, backend: str) -> Pat
         raise ConfigError(f"no backend {backend!r}", hint=f"known: {', '.join(starters())}")
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not REFERENCE/NAME", hint="for example softmax/mine")
-    (root / options.kernels).mkdir(parents=True, exist_ok=True)
-    references = catalog.scan(root, options).references
+    references = catalog.references(root / options.references)
     reference = name.partition("/")[0]
     if reference not in references:
         known = ", ".join(references) or f"none; write {options.references}/{reference}.py first"

@@ -3,7 +3,10 @@
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+
+from kernelci.errors import unwritten
 
 
 def write(path: Path, data: bytes) -> None:
@@ -22,3 +25,18 @@ def keep(path: Path, data: bytes) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, data)
+
+
+def lay(root: Path, files: Mapping[Path, str]) -> None:
+    """Write new files below `root`, all or none. Raises what `errors.unwritten` gives."""
+    laid: list[Path] = []
+    for place, text in files.items():
+        path = root / place
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            laid.append(path)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            for each in laid:
+                each.unlink(missing_ok=True)
+            raise unwritten(path, error, "nothing was written; see who may write there") from error

@@ -6,6 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from kernelci import whole
 from kernelci.context.skill import skill_text
 from kernelci.errors import ConfigError
 
@@ -39,11 +40,8 @@ def create(root: Path, source: str = "") -> list[Path]:
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     folder = files("kernelci") / "data" / "init"
     values = found.groupdict() | {"skill": skill_text(root)}
-    for name, template in FILES.items():
-        text = (folder / template).read_text(encoding="utf-8")
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(environment.from_string(text).render(values), encoding="utf-8")
+    texts = {name: (folder / template).read_text(encoding="utf-8") for name, template in FILES.items()}
+    whole.lay(root, {Path(name): environment.from_string(text).render(values) for name, text in texts.items()})
     return [Path(name) for name in FILES]
 
 

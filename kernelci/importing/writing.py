@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kernelci import catalog, config, problems
+from kernelci import catalog, config, problems, whole
 from kernelci.errors import ConfigError
 from kernelci.importing.reading import Made, Script, kept, read
 
@@ -48,9 +48,7 @@ def write(root: Path, proposal: Proposal) -> list[Path]:
     taken = [path for path in proposal.files if (root / path).exists()]
     if taken:
         raise ConfigError(f"{taken[0]} is there already", hint="choose another name with --name")
-    for path, text in proposal.files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
+    whole.lay(root, proposal.files)
     catalog.scan(root, config.load(root))
     return list(proposal.files)
 

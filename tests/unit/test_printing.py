@@ -66,3 +66,15 @@ def test_a_sign_that_the_encoding_lacks_is_a_question_mark(project: Path) -> Non
     done = _kernelci(project, "report", "out", stdout=subprocess.PIPE, PYTHONIOENCODING="latin-1")
 
     assert (0, True) == (done.returncode, "? FAILED  one/one at precheck" in done.stdout)
+
+
+def test_a_place_that_can_not_be_written_is_one_message(project: Path) -> None:
+    _kernelci(project, "run", "--out", "out", stdout=subprocess.DEVNULL)
+    (project / "taken").touch()
+
+    done = _kernelci(project, "merge", "out", "--out", "taken/below", stdout=subprocess.DEVNULL)
+
+    assert (2, ["error[configuration]", "  next"]) == (
+        done.returncode,
+        [line.partition(":")[0] for line in done.stderr.splitlines()],
+    )
