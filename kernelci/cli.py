@@ -136,8 +136,12 @@ def list_(root: Path, as_json: bool) -> int:
 def report(root: Path, folder: Path, format_: str, output: Path | None) -> int:
     """Render the report in FOLDER (or a results.json) again."""
     from kernelci import reporters, results
+    from kernelci.reporters import console
 
     found = results.read(folder)
+    if format_ == "console" and output is None:  # in the terminal's own width and colours
+        console.show(found)
+        return 0
     rendered = reporters.render(format_, found, root, files=folder if folder.is_dir() else folder.parent)
     if output is not None:
         try:

@@ -57,6 +57,8 @@ def written(record: Record) -> bytes:
 
 def read(folder: Path) -> list[Specimen]:
     """All builds below a report's folder, or one of dumps. Raises ConfigError where there is none."""
+    if not folder.is_dir():
+        raise ConfigError(f"no folder {folder}", hint="name a run's report, or its dumps")
     top = folder / FOLDER if (folder / FOLDER).is_dir() else folder
     found = sorted(path for path in top.rglob("*.sass") if path.is_file())[:MAX_FILES]
     if not found:

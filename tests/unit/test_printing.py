@@ -1,8 +1,10 @@
 """Standard output that nobody reads, that is full, or that lacks a sign: no run is lost, and there is no traceback."""
 
 import os
+import re
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,18 @@ def test_a_place_that_can_not_be_written_is_one_message(project: Path) -> None:
         done.returncode,
         [line.partition(":")[0] for line in done.stderr.splitlines()],
     )
+
+
+def test_a_report_shown_again_has_the_terminals_own_width_and_colours(project: Path) -> None:
+    _kernelci(project, "run", "--out", "out", stdout=subprocess.DEVNULL)
+    ours, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 60))
+    try:
+        done = _kernelci(project, "report", "out", stdout=terminal, TERM="xterm", COLUMNS="", NO_COLOR="")
+        shown = os.read(ours, 65536).decode()
+    finally:
+        os.close(terminal)
+        os.close(ours)
+
+    assert (0, True) == (done.returncode, "\x1b[" in shown)
+    assert 60 >= max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in shown.splitlines())

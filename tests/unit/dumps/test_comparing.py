@@ -115,3 +115,8 @@ def test_verb(tmp_path: Path) -> None:
 def test_verb_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["diff", str(tmp_path), str(tmp_path / "x")], standalone_mode=False)
     assert isinstance(done.exception, ConfigError)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no folder .*nowhere"):
+        specimen.read(tmp_path / "nowhere")
