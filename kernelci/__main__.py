@@ -12,6 +12,12 @@ from types import FrameType
 
 from kernelci.errors import ConfigError, KernelciError, RunnerBroken, is_full
 
+EXTRAS = {
+    **dict.fromkeys(("torch", "numpy", "scipy", "triton", "tilelang", "cutlass", "cuda", "pynvml"), "all"),
+    **dict.fromkeys(("github", "requests", "tenacity"), "github"),
+    **dict.fromkeys(("duckdb", "ruptures"), "nightly"),
+}
+"""What a command may need beyond the light installation, and the extra that has it."""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 CLEARING_S = 5.0
 """Longer than it takes to end a run's processes; GitHub waits 7.5 s between its signals."""
@@ -69,6 +75,10 @@ def _unforeseen(error: Exception) -> int:
         refused = ConfigError(f"{error.filename}: {error.strerror}", hint="see who may read and write there")
         print(refused.rendered(), file=sys.stderr)
         return refused.exit_code
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+        missing = ConfigError(f"{error.name} is not installed", hint=f"pip install 'kernelci[{extra}]'")
+        print(missing.rendered(), file=sys.stderr)
+        return missing.exit_code
     import traceback
 
     traceback.print_exc()

@@ -282,6 +282,9 @@ def mutate(root: Path, /, kernel: str, only_list: bool, as_json: bool, budget: f
     if only_list:
         click.echo(mutating.listing(request))
         return 0
+    click.echo(
+        f"{len(request.mutants)} of {request.known} mutants; {request.kernel.name} itself climbs first", err=True
+    )
     result = mutating.judge(root, request, budget, lambda line: click.echo(line, err=True))
     click.echo(mutating.rendered(result, as_json), nl=not as_json)
     return result.exit_code

@@ -24,10 +24,15 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 def watch(root: Path, name: str, target: str = "") -> int:
-    """Answer every save until interrupted. Raises ConfigError for an unknown kernel."""
-    for report, seconds in answers(root, name, target):
-        click.echo(summary(report, seconds))
-    return 0
+    """Answer every save until interrupted; 130 then. Raises ConfigError for an unknown kernel."""
+    kernel = catalog.scan(root, config.load(root)).one(name, "watched")
+    click.echo(f"watching {kernel.path.relative_to(root)}; Ctrl-C ends it", err=True)
+    try:
+        for report, seconds in answers(root, name, target):
+            click.echo(summary(report, seconds))
+    except KeyboardInterrupt:  # the usual end: there is nothing to say of it
+        pass
+    return 130
 
 
 def answers(root: Path, name: str, target: str = "") -> Iterator[tuple[KernelReport, float]]:

@@ -2,12 +2,13 @@
 
 import errno
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from kernelci import errors
-from kernelci.__main__ import once
+from kernelci.__main__ import EXTRAS, _unforeseen, once
 from kernelci.reasons import REASONS
 
 KINDS = [
@@ -63,3 +64,23 @@ def test_a_second_interrupt_does_not_stop_the_clearing_up() -> None:
     handle(2, None)
     with pytest.raises(KeyboardInterrupt):
         handle(2, None)
+
+
+@pytest.mark.parametrize(("name", "extra"), [("torch", "all"), ("cuda.core", "all"), ("github", "github")])
+def test_a_package_that_a_light_installation_lacks_is_named_with_its_extra(
+    capsys: pytest.CaptureFixture[str], name: str, extra: str
+) -> None:
+    code = _unforeseen(ModuleNotFoundError(f"No module named {name!r}", name=name))
+    said = f"error[configuration]: {name} is not installed\n  next: pip install 'kernelci[{extra}]'\n"
+    assert (2, said) == (code, capsys.readouterr().err)
+
+
+def test_a_module_of_ours_that_is_missing_is_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    code = _unforeseen(ModuleNotFoundError("No module named 'kernelci.nope'", name="kernelci.nope"))
+    assert (70, True) == (code, "This is a bug in kernelci" in capsys.readouterr().err)
+
+
+def test_every_extra_that_a_message_names_is_one_of_ours() -> None:
+    with (Path(__file__).resolve().parents[2] / "pyproject.toml").open("rb") as file:
+        known = tomllib.load(file)["project"]["optional-dependencies"]
+    assert set() == set(EXTRAS.values()) - set(known)

@@ -137,3 +137,16 @@ def test_a_target_that_no_gpu_has_is_refused_before_anything_is_compiled(tmp_pat
 
     with pytest.raises(ConfigError, match="sm_35"):
         next(watching.answers(tmp_path, "softmax/triton", "sm_35"))
+
+
+def test_an_interrupt_is_the_usual_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    _project(tmp_path)
+    monkeypatch.setattr(watching, "answers", interrupted)
+
+    assert 130 == watching.watch(tmp_path, "softmax/triton")
+    assert "watching kernels/softmax/triton.py; Ctrl-C ends it\n" == capsys.readouterr().err
