@@ -16,6 +16,7 @@ EXTRAS = {
     **dict.fromkeys(("torch", "numpy", "scipy", "triton", "tilelang", "cutlass", "cuda", "pynvml"), "all"),
     **dict.fromkeys(("github", "requests", "tenacity"), "github"),
     **dict.fromkeys(("duckdb", "ruptures"), "nightly"),
+    **dict.fromkeys(("mcp", "snowballstemmer"), "context"),
 }
 """What a command may need beyond the light installation, and the extra that has it."""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)

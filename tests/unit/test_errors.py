@@ -66,7 +66,9 @@ def test_a_second_interrupt_does_not_stop_the_clearing_up() -> None:
         handle(2, None)
 
 
-@pytest.mark.parametrize(("name", "extra"), [("torch", "all"), ("cuda.core", "all"), ("github", "github")])
+@pytest.mark.parametrize(
+    ("name", "extra"), [("torch", "all"), ("cuda.core", "all"), ("github", "github"), ("mcp", "context")]
+)
 def test_a_package_that_a_light_installation_lacks_is_named_with_its_extra(
     capsys: pytest.CaptureFixture[str], name: str, extra: str
 ) -> None:
