@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kernelci import catalog, config
+from kernelci import backends, catalog, config, gpus
 
 
 def rows(root: Path) -> tuple[list[dict[str, Any]], int]:
@@ -15,9 +15,6 @@ def rows(root: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _record(kernel: catalog.Kernel, root: Path, references: dict[str, Path]) -> dict[str, Any]:
-    error = kernel.error
-    if not error and kernel.reference not in references:
-        error = f"no reference {kernel.reference!r}"
     return {
         "name": kernel.name,
         "reference": kernel.reference,
@@ -26,8 +23,19 @@ def _record(kernel: catalog.Kernel, root: Path, references: dict[str, Path]) -> 
         "targets": list(kernel.card.targets) if kernel.card else [],
         "regions": list(kernel.card.regions) if kernel.card else [],
         "path": str(kernel.path.relative_to(root)),
-        "error": error,
+        "error": _error(kernel, references),
     }
+
+
+def _error(kernel: catalog.Kernel, references: dict[str, Path]) -> str:
+    """What in its card would stop the kernel before anything is compiled, or nothing."""
+    if kernel.card is None:
+        return kernel.error
+    if kernel.reference not in references:
+        return f"no reference {kernel.reference!r}"
+    if kernel.backend not in backends.names():
+        return f"no backend {kernel.backend!r}"
+    return gpus.unknown(kernel.card.targets)
 
 
 def table(records: list[dict[str, Any]]) -> str:

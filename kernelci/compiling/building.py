@@ -11,7 +11,7 @@ import torch
 
 from kernelci.backends import Backend, Build, Builds, CompileFailed, TooMuchShared, intercepts
 from kernelci.gpus import Gpu
-from kernelci.workbench import standin
+from kernelci.workbench import raising, standin
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -66,7 +66,7 @@ def build(
         raise
     except (Exception, SystemExit) as error:
         file, line = _place(error)
-        raise CompileFailed(_ANSI.sub("", f"{type(error).__name__}: {error}"), line, file) from error
+        raise CompileFailed(_ANSI.sub("", raising.told(error)), line, file) from error
     _check_target(result, gpu)
     _check_shared(result, gpu)
     return result

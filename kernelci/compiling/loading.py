@@ -12,6 +12,7 @@ from kernelci.backends import CompileFailed
 from kernelci.card import has_card
 from kernelci.compiling import extensions
 from kernelci.workbench.arena import dtype_of
+from kernelci.workbench.raising import told
 
 
 def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
@@ -36,8 +37,11 @@ def load(path: Path, name: str = "kernelci_kernel") -> ModuleType:
         raise CompileFailed(
             f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.filename or str(path)
         ) from error
-    except (Exception, SystemExit) as error:  # a script that ends by sys.exit() leaves nothing to call
-        raise CompileFailed(f"{type(error).__name__}: {error}", _line_in(error, path), str(path)) from error
+    except SystemExit as error:
+        said = f"{told(error)}: importing the file ended the process; a script's own end belongs under __main__"
+        raise CompileFailed(said, _line_in(error, path), str(path)) from error
+    except Exception as error:
+        raise CompileFailed(told(error), _line_in(error, path), str(path)) from error
     finally:
         sys.dont_write_bytecode = quiet
     _offer_solution(module, path)

@@ -17,10 +17,15 @@ def raised(error: Exception) -> Raised:
     return Raised(_reason(error), _text(error)[:4000], file, line, _log(error)[-6000:])
 
 
+def told(error: BaseException) -> str:
+    """An exception's kind, and what it says if it says anything."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 def _text(error: Exception) -> str:
     if type(error).__name__ == "CompileFailed":  # ours: it says the compiler's own words, with the name of their kind
         return str(error)
-    text = f"{type(error).__name__}: {error}"
+    text = told(error)
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         text += f" (a file of a kernel's, and what it prints, ends at {FILE_BYTES // 2**30} GiB)"
     return text
