@@ -15,8 +15,6 @@ CARD = """\
 # targets = ["{}"]
 # ///
 """
-    '# /// script\n# [tool.kernelci]\n# reference = "{}"\n# backend = "{}"\n# entry = "f"\n# targets = ["{}"]\n# ///\n'
-)
 
 
 @pytest.mark.parametrize(
