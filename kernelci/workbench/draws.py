@@ -221,7 +221,9 @@ FAMILIES: dict[str, Callable[[Draw, Shape, torch.dtype], torch.Tensor]] = {
     "sentinels": _sentinels,
 }
 EQUAL = ("constant", "constant-rows")  # whose elements are equal, at least along the last axis
-ALIKE = ("ties", "zeros", "denormals")  # where many are, or so near that their exp or their distance to the mean is
+# Where many are, or so near that their exp or their distance to the mean is; or where one exp outweighs so many others
+# that one sum drops them all.
+ALIKE = ("ties", "zeros", "denormals", "low-rank")
 STRESS = tuple(name for name in FAMILIES if name != "normal")
 
 
