@@ -35,6 +35,13 @@ def among_ties(
     return bad
 
 
+def among_nearest(exact: "torch.Tensor", actual: "torch.Tensor", ulps: float = 8.0) -> "torch.Tensor":
+    """Where an integer is wrong, if any is right that `exact` (float64, clamped) rounds to when it is off by `ulps` of
+    float32. For quantized outputs: near a tie either is right, whether a kernel divides by a scale or multiplies.
+    """
+    return ~((actual.double() - exact).abs() <= 0.5 + ulps * 2.0**-23 * exact.abs())
+
+
 def follows(sample: "torch.Tensor", cumulative: Callable[["torch.Tensor"], "torch.Tensor"]) -> str:
     """Empty if a random output follows a distribution, by Kolmogorov and Smirnov; else how far off it is.
 

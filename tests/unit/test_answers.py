@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernelci.answers import among_ties, follows, share
+from kernelci.answers import among_nearest, among_ties, follows, share
 
 VALUES = torch.tensor([[3.0, 5.0, 5.0, 1.0], [2.0, 0.0, 2.0, 2.0]])
 BEST = torch.tensor([[1, 2], [0, 2]])
@@ -22,6 +22,35 @@ BEST = torch.tensor([[1, 2], [0, 2]])
 )
 def test_among_ties(index: list[list[int]], bad: int) -> None:
     assert bad == int(among_ties(VALUES, torch.tensor(index), BEST).sum())
+
+
+@pytest.mark.parametrize(
+    ("exact", "integer", "bad"),
+    [
+        (63.5, 63, False),
+        (63.5, 64, False),
+        (63.5001, 63, True),
+        (63.500001, 63, False),
+        (-63.5, -65, True),
+        (0.0, 0, False),
+        (0.0, 1, True),
+        (float("nan"), 0, True),
+    ],
+)
+def test_among_nearest(exact: float, integer: int, bad: bool) -> None:
+    found = among_nearest(torch.tensor([exact], dtype=torch.float64), torch.tensor([integer], dtype=torch.int8))
+    assert [bad] == found.tolist()
+
+
+def test_a_quantization_may_multiply_or_divide_by_its_scale() -> None:
+    x = torch.randn(64, 256, generator=torch.Generator().manual_seed(3)).half().float()
+    largest = x.abs().amax(-1, keepdim=True)
+    exact = x.double() * 127 / largest.double()
+    divided, multiplied = (x / (largest / 127)).round(), (x * (127 / largest)).round()
+    wrong = [
+        int(among_nearest(exact, one.to(torch.int8)).sum()) for one in (divided, multiplied, divided.clamp(max=99))
+    ]
+    assert ([0, 0], True, True) == (wrong[:2], wrong[2] > 0, bool((divided != multiplied).any()))
 
 
 def test_the_same_index_twice_is_allowed_where_it_may() -> None:
