@@ -298,7 +298,8 @@ def _what(group: digest.Skipped) -> str:
     if group.cases:
         parts.append(f"{group.cases:,} case{'' if group.cases == 1 else 's'}")
     what = f"{units.listed(parts, NAMES)} of {units.listed([inert.line(name) for name in group.kernels], 3)}"
-    return f"{what}\n{units.listed([inert.line(message) for message in group.messages], 1)}"
+    others = f" (and {len(group.messages) - 1:,} more)" if len(group.messages) > 1 else ""
+    return f"{what}\n{inert.line(group.messages[0])}{others}"
 
 
 def _footer(report: Report, folder: str) -> RenderableType:
