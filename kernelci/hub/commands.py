@@ -114,6 +114,7 @@ def rehearse(root: Path, base: str, head: str, mode: Any, out: Path, second: boo
     from kernelci.hub.rehearse import rehearse as play
 
     comment, code = play(root, base, head, mode, out, second)
+    click.echo(f"report: {out}", err=True)  # the climb's own folder, which it named, is gone
     click.echo(comment, nl=False)
     return code
 

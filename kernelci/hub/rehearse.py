@@ -41,7 +41,7 @@ def rehearse(
 
 def climbed(root: Path, base: str, head: str, mode: str, out: Path, second: bool = False) -> Path:
     """What W1 does: climb, and leave the artifact as GitHub would keep it."""
-    out.mkdir(parents=True, exist_ok=True)
+    results.check_writable(out)
     with tempfile.TemporaryDirectory(prefix="kernelci-rehearse-") as folder:
         inputs = Inputs(mode=mode, root=root, out=Path(folder) / "out", base=base, head=head, second=second)
         act(inputs)
