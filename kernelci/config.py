@@ -292,7 +292,7 @@ def _meaning(said: str) -> str:
 
 def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
     own, shared = (root / name for name in FILES)
-    table = _shared(shared) if shared.is_file() else None
+    table = in_pyproject(root)
     if own.is_file() and table:
         raise ConfigError(
             f"options stand in {own.name} and in {shared.name} [tool.kernelci]",
@@ -303,8 +303,12 @@ def _from_files(root: Path) -> tuple[str, dict[str, Any]]:
     return ("defaults", {}) if table is None else (f"{shared.name} [tool.kernelci]", table)
 
 
-def _shared(path: Path) -> dict[str, Any]:
-    """Our table of a pyproject.toml, empty where it has none."""
+def in_pyproject(root: Path) -> dict[str, Any] | None:
+    """[tool.kernelci] of a project's pyproject.toml, empty where it has none; None without that file. Raises
+    ConfigError."""
+    path = root / FILES[1]
+    if not path.is_file():
+        return None
     table = _read(path).get("tool", {})
     own = table.get("kernelci", {}) if isinstance(table, dict) else {}
     if not isinstance(own, dict):

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from kernelci import whole
+from kernelci import config, whole
 from kernelci.context.skill import skill_text
 from kernelci.errors import ConfigError
 
@@ -50,6 +50,7 @@ def _refuse_existing(root: Path) -> None:
     if not root.is_dir():
         raise ConfigError(f"no folder {root}", hint="name the repository's folder with --root")
     taken = [name for name in FILES if (root / name).exists() or (root / name).is_symlink()]
+    taken += ["pyproject.toml [tool.kernelci]"] if config.in_pyproject(root) else []  # options stand in one file alone
     if taken:
         raise ConfigError(
             f"{', '.join(taken)} already there", hint="nothing was written; move it away, or adopt by hand"

@@ -44,6 +44,18 @@ def test_it_overwrites_nothing(tmp_path: Path, name: str) -> None:
     assert "mine\n" == (tmp_path / name).read_text()
 
 
+def test_options_that_stand_elsewhere_are_not_doubled(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.kernelci]\nlanes = 2\n")
+    with pytest.raises(ConfigError, match=r"pyproject.toml \[tool.kernelci\] already there"):
+        init.create(tmp_path, SOURCE)
+    assert [tmp_path / "pyproject.toml"] == list(tmp_path.iterdir())
+
+
+def test_another_tools_pyproject_is_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.other]\n")
+    assert list(init.FILES) == list(map(str, init.create(tmp_path, SOURCE)))
+
+
 def test_it_writes_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "repository").mkdir()
