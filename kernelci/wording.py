@@ -1,4 +1,4 @@
-"""How a stop on a kernel is worded for its report: paths of the project, and the command that repeats it."""
+"""How a stop is worded for a kernel's report: paths of the project, and the command that repeats it."""
 
 import re
 from collections.abc import Iterable

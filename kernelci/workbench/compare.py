@@ -26,9 +26,8 @@ from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
 GROUP_ELEMENTS = 32
 FLUSHED = 2.0**-126
-MOST_MOVED = (
-    2.0**-11
-)  # of the largest element of a group: where an answer jumps, as a rounded one does, no more is granted
+# Of the largest element of a group: where an answer jumps, as a rounded one does, no more is granted.
+MOST_MOVED = 2.0**-11
 
 
 class Errors(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The stop on a call's outputs: the usual gates, or what the reference's own `compare` says."""
+"""What is said of a call's outputs: by the usual gates, or by the reference's own `compare`."""
 
 import itertools
 import math
