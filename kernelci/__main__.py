@@ -3,14 +3,13 @@
 import contextlib
 import errno
 import io
-import os
 import signal
 import sys
 import time
 from collections.abc import Callable
 from types import FrameType
 
-from kernelci.errors import ConfigError, KernelciError, RunnerBroken, is_full
+from kernelci.errors import ConfigError, KernelciError, RunnerBroken, is_full, not_installed
 
 EXTRAS = {
     **dict.fromkeys(("torch", "numpy", "scipy", "triton", "tilelang", "cutlass", "cuda", "pynvml"), "all"),
@@ -70,16 +69,10 @@ def _unforeseen(error: Exception) -> int:
         return 2
     if isinstance(error, click.Abort):
         return _interrupted()
-    if isinstance(error, OSError) and is_full(error):
-        return _full(error)
-    if isinstance(error, OSError) and error.errno in _REFUSED and error.filename:
-        refused = ConfigError(f"{error.filename}: {error.strerror}", hint="see who may read and write there")
-        print(refused.rendered(), file=sys.stderr)
-        return refused.exit_code
-    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
-        missing = ConfigError(f"{error.name} is not installed", hint=f"pip install 'kernelci[{extra}]'")
-        print(missing.rendered(), file=sys.stderr)
-        return missing.exit_code
+    foreseen = _foreseen(error)
+    if foreseen is not None:
+        print(foreseen.rendered(), file=sys.stderr)
+        return foreseen.exit_code
     import traceback
 
     traceback.print_exc()
@@ -87,13 +80,20 @@ def _unforeseen(error: Exception) -> int:
     return 70
 
 
-def _full(error: OSError) -> int:
-    place = error.filename or "standard output or a temporary folder"
-    broken = RunnerBroken(f"can't write to {place}: {error.strerror}", code="no-space")
-    print(broken.rendered(), file=sys.stderr)
-    with contextlib.suppress(OSError):  # what standard output still holds would be complained of once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return broken.exit_code
+def _foreseen(error: Exception) -> KernelciError | None:
+    """What stands for an error of Python's own that has a next step."""
+    if isinstance(error, OSError) and is_full(error):
+        from kernelci.progress import lose_output
+
+        with contextlib.suppress(OSError):
+            lose_output()
+        place = error.filename or "standard output or a temporary folder"
+        return RunnerBroken(f"can't write to {place}: {error.strerror}", code="no-space")
+    if isinstance(error, OSError) and error.errno in _REFUSED and error.filename:
+        return ConfigError(f"{error.filename}: {error.strerror}", hint="see who may read and write there")
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+        return not_installed(error.name, extra)
+    return None
 
 
 def _interrupted() -> int:

@@ -125,3 +125,8 @@ class Stop(Exception):
 
 class ReferenceFailed(Exception):
     """The reference itself is wrong or raised: BROKEN, never the kernel's fault."""
+
+
+def not_installed(module: str | None, extra: str) -> ConfigError:
+    """What to raise where a package of one of our extras is missing."""
+    return ConfigError(f"{module} is not installed", hint=f"pip install 'kernelci[{extra}]'")

@@ -32,9 +32,14 @@ def unread() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # else Python says at its end that it could not write
-        os.close(nowhere)
+        lose_output()
+
+
+def lose_output() -> None:
+    """Let what standard output still holds go nowhere, else Python says at its end that it could not write it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 class Live:

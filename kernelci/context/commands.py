@@ -88,11 +88,11 @@ def open_(root: Path, place: str, line: int, count: int, as_json: bool) -> int:
 @click.pass_obj
 def mcp(root: Path) -> int:
     """Serve search, checks, runs and feedback to an agent (MCP). Over standard input and output."""
-    from kernelci.errors import ConfigError
+    from kernelci.errors import not_installed
 
     try:
         from kernelci.context import mcp as serving
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed", hint="pip install 'kernelci[context]'") from error
+        raise not_installed(error.name, "context") from error
     serving.server(root).run("stdio")
     return 0

@@ -66,9 +66,8 @@ def judge(
             over.set()
             device = court.device.name if court.device.is_gpu else "interpreter (CPU)"
     took = round(time.monotonic() - began, 1)
-    if interrupted:  # it may have ended the originals' processes too, which says nothing of them
-        return [_result(climb, device, took, interrupted) for climb in climbs]
-    return [climb.error or _result(climb, device, took, interrupted) for climb in climbs]
+    # An interrupt may have ended the originals' processes too, which says nothing of them.
+    return [(None if interrupted else climb.error) or _result(climb, device, took, interrupted) for climb in climbs]
 
 
 def _result(climb: "_Climb", device: str, took_s: float, interrupted: bool) -> Result:

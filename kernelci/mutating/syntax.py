@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kernelci.errors import ConfigError
+from kernelci.errors import not_installed
 
 Node: TypeAlias = Any  # tree_sitter.Node: it and its grammars are an extra
 
@@ -42,7 +42,7 @@ def _parser(suffix: str) -> Any:
         import tree_sitter_cuda
         import tree_sitter_python
     except ImportError as error:
-        raise ConfigError(f"{error.name} is not installed", hint="pip install 'kernelci[mutate]'") from error
+        raise not_installed(error.name, "mutate") from error
     grammar = tree_sitter_python if suffix == ".py" else tree_sitter_cuda
     return tree_sitter.Parser(tree_sitter.Language(grammar.language()))
 
