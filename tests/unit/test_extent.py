@@ -31,14 +31,22 @@ def case(reference: Reference) -> Case:
 
 
 def test_scalars_take_no_room(reference: Reference, case: Case) -> None:
-    assert (4 * 32 + 4, 4, 4000.0) == extent.extent(reference, case)
+    assert (4 * 32 + 4, 4, 4 * 64 + 64, 4000.0) == extent.extent(reference, case)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((), 64), ((3,), 64), ((100,), 100), ((3699, 1), 3699 * 64), ((2, 3, 128), 768), ((0, 5), 0), ((5, 0), 0)],
+)
+def test_interpreters_time_goes_by_rows(shape: tuple[int, ...], expected: int) -> None:
+    assert expected == extent.interpreted(shape)
 
 
 @pytest.mark.parametrize(
     ("options", "interpreted", "reason"),
     [
-        (Config(interpreter_elements=132), True, ""),
-        (Config(interpreter_elements=131), True, "interpreter-cost"),
+        (Config(interpreter_elements=320), True, ""),
+        (Config(interpreter_elements=319), True, "interpreter-cost"),
         (Config(interpreter_flops=3999.0), True, "interpreter-cost"),
         (Config(case_elements=4, interpreter_elements=1), False, ""),
         (Config(case_elements=3), False, "cost"),
@@ -50,7 +58,7 @@ def test_caps(reference: Reference, case: Case, options: Config, interpreted: bo
 
 
 def test_the_full_tier_takes_more(reference: Reference, case: Case) -> None:
-    options = Config(interpreter_elements=131)
+    options = Config(interpreter_elements=319)
     assert extent.beyond(reference, case, options, "full", interpreted=True) is None
 
 
