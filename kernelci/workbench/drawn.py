@@ -83,7 +83,8 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
         order = permutation(reference, case, name, seed, device)
         inputs |= {one: inputs[one][order] for one in reference.independent[of]}
     outputs = reference.outputs(case, inputs)
-    truth = oracle.ask(reference, inputs, outputs, equal(plain))
+    axes = max((value.ndim for value in inputs.values() if isinstance(value, torch.Tensor)), default=0)
+    truth = oracle.ask(reference, inputs, outputs, equal(plain, axes))
     return Drawn(case, inputs, outputs, truth, layouts, reference.mutates)
 
 

@@ -224,13 +224,20 @@ EQUAL = ("constant", "constant-rows")  # whose elements are equal, at least alon
 # Where many are, or so near that their exp or their distance to the mean is; or where one exp outweighs so many others
 # that one sum drops them all.
 ALIKE = ("ties", "zeros", "denormals", "low-rank")
+MATRIX = 2  # axes
 STRESS = tuple(name for name in FAMILIES if name != "normal")
 
 
-def equal(name: str) -> Equal:
-    """How many elements of a draw of this name are equal."""
+def equal(name: str, axes: int) -> Equal:
+    """How many elements of a draw of this name are equal, in tensors of so many axes.
+
+    `tail` has a large term in each row, all of them equal: one in a sum along the last axis, and many in a sum over
+    several axes, as a convolution's is.
+    """
     family = name.partition(":")[0]
-    return "all" if family in EQUAL else "many" if family in ALIKE else "few"
+    if family in EQUAL:
+        return "all"
+    return "many" if family in ALIKE or (family == "tail" and axes > MATRIX) else "few"
 
 
 def names(seeds: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernelci.workbench.draws import FAMILIES, STRESS, Draw, Sketch, names
+from kernelci.workbench.draws import FAMILIES, STRESS, Draw, Sketch, equal, names
 
 SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4), (0, 5), (5, 0), (4, 1)]
 
@@ -116,3 +116,17 @@ def test_sketch_has_a_shape_and_no_values(shape: tuple[int, ...]) -> None:
         sketch.integers(*shape, low=0, high=2, dtype=torch.float16),
     )
     assert {(shape, "meta", torch.float16)} == {(tuple(one.shape), one.device.type, one.dtype) for one in made}
+
+
+@pytest.mark.parametrize(
+    ("name", "axes", "expected"),
+    [
+        ("constant:0", 1, "all"),
+        ("ties:0", 2, "many"),
+        ("normal:0", 4, "few"),
+        ("tail:0", 2, "few"),
+        ("tail:1", 3, "many"),
+    ],
+)
+def test_how_many_are_equal(name: str, axes: int, expected: str) -> None:
+    assert expected == equal(name, axes)

@@ -112,3 +112,38 @@ def test_a_sum_over_the_first_axis_in_one_accumulator_passes(tmp_path: Path, dra
     for row in drawn.inputs["x"]:
         one_by_one += row
     assert [True] == [found.passed for found in judge(reference, drawn, {"y": one_by_one})]
+
+
+CONVOLUTION = """
+import torch
+from kernelci.reference import check, tensor
+def cases():
+    yield check(channels=512, dtype="float32")
+def inputs(case, draw):
+    return {
+        "x": draw.normal(1, case.channels, 8, 8, dtype=case.dtype),
+        "w": draw.normal(4, case.channels, 3, 3, dtype=case.dtype),
+    }
+def outputs(case):
+    return {"y": tensor(1, 4, 8, 8, dtype=case.dtype)}
+def reference(x, w):
+    return torch.nn.functional.conv2d(x, w, padding=1)
+"""
+
+
+@pytest.mark.parametrize(("accumulator", "passed"), [(torch.float32, True), (torch.bfloat16, False)])
+def test_a_convolution_in_one_accumulator(tmp_path: Path, accumulator: torch.dtype, passed: bool) -> None:
+    """The large terms of `tail` are one in each row, and a convolution adds up many rows, here tap after tap."""
+    path = tmp_path / "convolution.py"
+    path.write_text(CONVOLUTION, encoding="utf-8")
+    reference = load(path)
+    drawn = make(reference, reference.cases()[0], "tail:0", "s", "cpu")
+    patches = torch.nn.functional.unfold(drawn.inputs["x"], 3, padding=1)[0].view(512, 9, 64)
+    weights = drawn.inputs["w"].view(4, 512, 9)
+    total = torch.zeros(4, 64, dtype=accumulator)
+    for tap in range(9):
+        for channel in range(512):
+            term = weights[:, channel, tap, None] * patches[channel, tap]
+            total = (total.float() + term).to(accumulator)
+    found = judge(reference, drawn, {"y": total.float().view(1, 4, 8, 8)})
+    assert [passed] == [one.passed for one in found]
