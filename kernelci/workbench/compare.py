@@ -21,7 +21,7 @@ from msgspec import Struct
 from kernelci.model import Metric, Unit, number
 from kernelci.reference import Budget
 from kernelci.workbench import edges
-from kernelci.workbench.gates import MOST_TERMS, TERMS_PER_ULP, Equal, Gates, gates
+from kernelci.workbench.gates import ACCUMULATOR_EPS, MOST_TERMS, TERMS_PER_ULP, Equal, Gates, gates
 from kernelci.workbench.narrow import Float, decoded, encoded, facts, is_float
 
 GROUP_ELEMENTS = 32
@@ -130,8 +130,8 @@ def compare(
     """Compare one output (any shape) with the oracle (float64, same shape); `honest` is in the output's dtype.
 
     `terms`: how long a sum may be at the most, by the inputs' shapes. `equal`: how many of the inputs' elements are,
-    and `in_one` how many terms one accumulator may add up. `moved`: the honest answer to inputs that are off by an ulp;
-    what it is off by counts as honest too, up to what tf32 would cost.
+    and `in_one` how many terms one accumulator may add up. `moved`: what inputs that are off by an ulp cost the honest
+    answer, before it is rounded; that counts as honest too, up to what tf32 would cost.
     """
     begun = comparing(name, actual, oracle, honest, precision, nan_allowed, budget, terms, moved, equal, in_one)
     return settled([begun])[0]
@@ -169,17 +169,37 @@ def comparing(
     error = torch.where(counted, got - oracle, 0.0).abs()
     honest_error = torch.where(counted, fair - oracle, 0.0).abs()
     ulp = ulp_at(truth, actual.dtype)
+    lost = honest_error if precision == "full" else torch.zeros_like(error)
+    allowed = gate.worst * torch.maximum(_group_max(honest_error), ulp * gate.worst_floor)
     if moved is not None:
-        off = torch.where(counted, decoded(moved) - oracle, 0.0).abs().nan_to_num(0.0)
-        # An ulp of it is the output's own rounding, which no sum before it makes more of.
-        off = off * (1 + min(terms, MOST_TERMS) / TERMS_PER_ULP) + gate.one_way * (off - ulp).clamp(min=0.0)
-        honest_error = torch.maximum(honest_error, _counting(off, truth, equal))
-    allowed = torch.maximum(_group_max(honest_error), ulp * gate.worst_floor)
-    bound = gate.worst * allowed + min(FLUSHED, kind.smallest_normal)
+        off = torch.where(counted, moved, 0.0).nan_to_num(0.0)
+        off = torch.maximum(lost, _grown(off, ulp * min(ACCUMULATOR_EPS / kind.eps, 1.0), terms, gate.one_way))
+        lost = torch.maximum(lost, _counting(off, truth, equal))
+        allowed = torch.maximum(allowed, gate.lost * torch.maximum(_group_max(lost), _typical(off, truth)))
+    bound = allowed + min(FLUSHED, kind.smallest_normal)
     bad = misplaced | (error > bound)
-    figures = _reduce(error, honest_error, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
+    figures = _reduce(error, honest_error, lost, truth, ulp, error / bound, counted, misplaced, got, fair, kind.eps)
     figures = torch.cat([figures, _steadiness(expected | (torch.isnan(fair) & torch.isinf(rounded)), oracle, fair)])
     return Pending(figures, lambda numbers: _judged(name, precision, numbers, bad, gate))
+
+
+def _grown(off: torch.Tensor, ulp: torch.Tensor, terms: int, one_way: float) -> torch.Tensor:
+    """What the moved answer is off by, and what sums make of it: long ones, and those that round one way. But for an
+    `ulp` of it, which is what any rounding at the end costs and no sum before it makes more of."""
+    return off * (1 + min(terms, MOST_TERMS) / TERMS_PER_ULP) + one_way * (off - ulp).clamp(min=0.0)
+
+
+def _typical(off: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """What groups typically lose of their largest element, as an error of each: the median over the groups.
+
+    A row's error may be that of one number (a sum that goes into all elements, or into those of one channel), and the
+    honest one's is a single sample of it, small by luck in some rows of many.
+    """
+    if off.numel() == 0:
+        return off
+    largest, size = _groups(off), _groups(truth.abs())
+    share = torch.where(size > 0, largest / size, math.nan).nanmedian().nan_to_num(0.0, posinf=0.0)
+    return _spread(share * size, off)
 
 
 def _counting(off: torch.Tensor, truth: torch.Tensor, equal: Equal) -> torch.Tensor:
@@ -224,15 +244,17 @@ def _decided(
 
 def _judged(name: str, precision: str, sums: list[float], bad: torch.Tensor, gate: Gates) -> Comparison:
     (count, peak, power, misplaced, worst_ratio, ulp2, actual_dot, actual_power, honest_dot, honest_power, *rest) = sums
-    lost, kept = rest.pop(-2), rest.pop()
+    off, lost, kept = rest.pop(-3), rest.pop(-2), rest.pop()
     count = max(count, 1.0)
     rms = math.sqrt(power / count)
     errors = _errors(rest[:4], count, peak, rms, actual_dot, actual_power, power)
     honest = _errors(rest[4:], count, peak, rms, honest_dot, honest_power, power)
     floor = math.sqrt(ulp2 / count) * gate.rmse_floor
-    rmse_bound = gate.rmse * max(honest.rmse, floor)
+    arithmetic = gate.lost_rmse * math.sqrt(off / count)
+    rmse_bound = max(gate.rmse * max(honest.rmse, floor), arithmetic)
     cosine_floor = 0.5 * (floor / rms) ** 2 if rms else 0.0
     cosine_bound = math.inf if gate.shared else gate.rmse**2 * max(1 - honest.cosine, cosine_floor, 1e-15)
+    cosine_bound = max(cosine_bound, 0.5 * (arithmetic / rms) ** 2 if rms else 0.0)
     return Comparison(
         name,
         precision,
@@ -256,6 +278,7 @@ def _ratio(value: float, bound: float) -> float:
 def _reduce(
     error: torch.Tensor,
     honest_error: torch.Tensor,
+    lost: torch.Tensor,
     truth: torch.Tensor,
     ulp: torch.Tensor,
     ratio: torch.Tensor,
@@ -267,7 +290,7 @@ def _reduce(
 ) -> torch.Tensor:
     """All sums and maxima."""
     if truth.numel() == 0:
-        return torch.zeros(18, dtype=torch.float64, device=truth.device)
+        return torch.zeros(19, dtype=torch.float64, device=truth.device)
     got, fair = (torch.where(counted, values, 0.0) for values in (got, fair))
     scale = torch.maximum(truth.abs(), truth.square().mean().sqrt() * eps)
     scale = torch.where(scale > 0, scale, 1.0)
@@ -285,6 +308,7 @@ def _reduce(
     ]
     for values in (error, honest_error):
         parts += [values.amax(), (values / scale).amax(), values.sum(), values.square().sum()]
+    parts.append(lost.square().sum())
     return torch.stack([part.double() for part in parts])
 
 
@@ -325,12 +349,24 @@ def _group_max(error: torch.Tensor) -> torch.Tensor:
     """The largest error within each element's group, in the shape of `error`."""
     if error.numel() == 0:
         return error
-    columns = error.shape[-1] if error.dim() else 1
-    size = columns * max(1, math.ceil(GROUP_ELEMENTS / columns))
-    flat = error.reshape(-1)
-    padded = torch.nn.functional.pad(flat, (0, -flat.numel() % size))
-    largest = padded.view(-1, size).amax(dim=1, keepdim=True).expand(-1, size).reshape(-1)
-    return largest[: flat.numel()].view(error.shape)
+    return _spread(_groups(error), error)
+
+
+def _groups(values: torch.Tensor) -> torch.Tensor:
+    """The largest value of each group: shape (groups,)."""
+    flat, size = values.reshape(-1), _group_size(values)
+    return torch.nn.functional.pad(flat, (0, -flat.numel() % size)).view(-1, size).amax(dim=1)
+
+
+def _spread(groups: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """What each group has, for each of its elements, in the shape of `like`."""
+    size = _group_size(like)
+    return groups.unsqueeze(1).expand(-1, size).reshape(-1)[: like.numel()].view(like.shape)
+
+
+def _group_size(values: torch.Tensor) -> int:
+    columns = values.shape[-1] if values.dim() else 1
+    return columns * max(1, math.ceil(GROUP_ELEMENTS / columns))
 
 
 def _exact(name: str, actual: torch.Tensor, oracle: torch.Tensor) -> Pending:

@@ -83,8 +83,10 @@ def make(reference: Reference, case: Case, name: str, seed: str, device: str) ->
         order = permutation(reference, case, name, seed, device)
         inputs |= {one: inputs[one][order] for one in reference.independent[of]}
     outputs = reference.outputs(case, inputs)
-    axes = max((value.ndim for value in inputs.values() if isinstance(value, torch.Tensor)), default=0)
-    truth = oracle.ask(reference, inputs, outputs, equal(plain, axes))
+    tensors = [value for value in inputs.values() if isinstance(value, torch.Tensor)]
+    axes = max((value.ndim for value in tensors), default=0)
+    narrow = any(is_float(value.dtype) and value.dtype.itemsize <= 2 for value in tensors)
+    truth = oracle.ask(reference, inputs, outputs, equal(plain, axes, narrow))
     return Drawn(case, inputs, outputs, truth, layouts, reference.mutates)
 
 

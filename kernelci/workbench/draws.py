@@ -173,7 +173,9 @@ def _cancelling(draw: Draw, shape: Shape, dtype: torch.dtype) -> torch.Tensor:
 
 def _swinging(draw: Draw, shape: Shape, dtype: torch.dtype) -> torch.Tensor:
     """Partial sums and products run far beyond 65,504 and come back: the first input changes its sign half way along,
-    and in a long row after every 4096 elements, since partial sums that run on and on cost float32 its digits too.
+    and in a long row after every 4096 elements, since partial sums that run on and on cost float32 its digits too. It
+    does so along each axis, so that they come back in whatever order a sum over several axes is taken, and along the
+    first too.
 
     It reveals an accumulator in fp16 (overflow), and partial sums kept in the output's dtype (they cancel).
     """
@@ -181,8 +183,10 @@ def _swinging(draw: Draw, shape: Shape, dtype: torch.dtype) -> torch.Tensor:
     # Of long rows less comes back: in fp16 no more than what an output holds.
     values = draw.standard(shape).abs() * (28 * long**-0.25 if narrow else 64)
     if draw.first:
-        stretch = max(1, min(shape[-1] // 2, SWING))
-        values *= 1 - 2 * (torch.arange(shape[-1], device=draw.device) // stretch % 2)
+        for axis, size in enumerate(shape):
+            stretch = max(1, min(size // 2, SWING))
+            signs = 1 - 2 * (torch.arange(size, device=draw.device) // stretch % 2)
+            values *= signs.view(-1, *(1,) * (len(shape) - axis - 1))
     return values
 
 
@@ -224,12 +228,14 @@ EQUAL = ("constant", "constant-rows")  # whose elements are equal, at least alon
 # Where many are, or so near that their exp or their distance to the mean is; or where one exp outweighs so many others
 # that one sum drops them all.
 ALIKE = ("ties", "zeros", "denormals", "low-rank")
+NEAR = ("offset", "sentinels")  # many are, in 16 bits: 8 ± ¼ are some thirty numbers of bf16
 MATRIX = 2  # axes
 STRESS = tuple(name for name in FAMILIES if name != "normal")
 
 
-def equal(name: str, axes: int) -> Equal:
-    """How many elements of a draw of this name are equal, in tensors of so many axes.
+def equal(name: str, axes: int, narrow: bool = False) -> Equal:
+    """How many elements of a draw of this name are equal, in tensors of so many axes; `narrow`: of 16 bits or less,
+    which have few numbers around a large mean.
 
     `tail` has a large term in each row, all of them equal: one in a sum along the last axis, and many in a sum over
     several axes, as a convolution's is.
@@ -237,7 +243,8 @@ def equal(name: str, axes: int) -> Equal:
     family = name.partition(":")[0]
     if family in EQUAL:
         return "all"
-    return "many" if family in ALIKE or (family == "tail" and axes > MATRIX) else "few"
+    alike = family in ALIKE or (family == "tail" and axes > MATRIX) or (family in NEAR and narrow)
+    return "many" if alike else "few"
 
 
 def names(seeds: int) -> tuple[str, ...]:

@@ -90,6 +90,10 @@ def terms(shapes: Iterable[tuple[int, ...]]) -> int:
 
 
 def in_one(shapes: Iterable[tuple[int, ...]]) -> int:
-    """How many terms one accumulator may add up, by the inputs' shapes: as long as their longest axis, or as an entry
-    along the first, as a filter's or a norm's over several axes are."""
-    return max((max(*shape, math.prod(shape[1:])) for shape in shapes if shape), default=0)
+    """How many terms one accumulator may add up, by the inputs' shapes: as long as their longest axis, or as all axes
+    but the first, as a filter's or a layer norm's over several axes are, or all but the second, as a batch norm's."""
+    return max((max(*shape, *(_but(shape, axis) for axis in range(2))) for shape in shapes if shape), default=0)
+
+
+def _but(shape: tuple[int, ...], axis: int) -> int:
+    return math.prod(shape[:axis] + shape[axis + 1 :])

@@ -1,8 +1,8 @@
 """The oracle: the reference in float64, and the honest implementation that sets the error budget.
 
-Where an output is judged in full precision the honest implementation is asked twice, the second time on inputs that are
-off by an ulp or two (`workbench.moved`). Its first answer may be right by luck, as a mean of equal values is in one
-order of summation and not in another; the second shows what an ulp on the way costs (Wilkinson's backward error).
+The honest implementation is asked twice, the second time on inputs that are off by an ulp or two (`workbench.moved`).
+Its first answer may be right by luck, as a mean of equal values is in one order of summation and not in another; the
+second shows what an ulp on the way costs (Wilkinson's backward error).
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,9 @@ from kernelci.workbench.narrow import decoded, encoded, is_float, logical_shape
 class Truth(Struct, frozen=True):
     """What is true of a case and draw: `oracle` in float64 (integers as they are), `honest` in the outputs' dtypes.
 
-    `moved` is the honest answer to the moved inputs, for the outputs that are judged in full precision; where the
-    draw's elements are `equal`, for all: there a whole row's honest error is a single number, that may be zero by luck.
+    `moved`: what the moved inputs cost the honest answer, before it is rounded. In full precision, and where the draw's
+    elements are `equal`, that is its error; in low precision how far it moves, since a reference's `honest` may be
+    coarser than float32 is.
     """
 
     oracle: dict[str, torch.Tensor]
@@ -39,24 +40,33 @@ def ask(
     names = tuple(outputs)
     oracle = reference.truth(widened(inputs, torch.float64), names)
     wide = widened(inputs, _accumulator(inputs))
-    twice = [name for name in names if _is_twice(reference, outputs[name], equal)]
+    twice = [name for name in names if is_float(dtype_of(outputs[name].dtype))]
     again = reference.honest(moved(wide), names) if twice else {}
     honest = reference.honest(wide, names)
     for name in names:
         for values in (oracle[name], honest[name]):
             _check_shape(reference, name, values, outputs[name])
+    exact = {name: values.double() if values.is_floating_point() else values for name, values in oracle.items()}
     return Truth(
-        {name: values.to(torch.float64) if values.is_floating_point() else values for name, values in oracle.items()},
+        exact,
         {name: rounded(values, dtype_of(outputs[name].dtype)) for name, values in honest.items()},
-        {name: rounded(again[name], dtype_of(outputs[name].dtype)) for name in twice},
+        {
+            name: _apart(again[name], (exact if _by_error(reference, outputs[name], equal) else honest)[name])
+            for name in twice
+        },
         equal,
     )
 
 
-def _is_twice(reference: Reference, spec: TensorSpec, equal: Equal) -> bool:
-    """Whether the honest implementation is asked twice for this output."""
-    dtype = dtype_of(spec.dtype)
-    return is_float(dtype) and (equal == "all" or (reference.precision or precision_of(dtype)) == "full")
+def _apart(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """How far apart two answers are; a reference may give booleans for numbers."""
+    one, other = (values if values.is_floating_point() else values.double() for values in (one, other))
+    return (one - other).abs()
+
+
+def _by_error(reference: Reference, spec: TensorSpec, equal: Equal) -> bool:
+    """Whether the moved answer's own error counts, rather than how far it moved."""
+    return equal == "all" or (reference.precision or precision_of(dtype_of(spec.dtype))) == "full"
 
 
 def _check_shape(reference: Reference, name: str, values: torch.Tensor, spec: TensorSpec) -> None:

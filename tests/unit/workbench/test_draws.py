@@ -130,3 +130,13 @@ def test_sketch_has_a_shape_and_no_values(shape: tuple[int, ...]) -> None:
 )
 def test_how_many_are_equal(name: str, axes: int, expected: str) -> None:
     assert expected == equal(name, axes)
+
+
+def test_a_mean_in_16_bits_has_many_equal_elements() -> None:
+    assert ["few", "many"] == [equal("offset:0", 2, narrow) for narrow in (False, True)]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_swinging_sum_comes_back_along_each_axis(axis: int) -> None:
+    values = Draw("swinging:0", "s", "cpu").normal(64, 64, 64, dtype=torch.float32)
+    assert (values.sum(axis).abs().mean() < values.abs().sum(axis).mean() / 4).item()

@@ -80,6 +80,7 @@ def test_of_no_calls(tmp_path: Path) -> None:
         ([(64, 512), (32, 512)], 512),  # a product along the last axes
         ([(512, 64), (512, 32)], 512),  # along the first
         ([(2, 256, 8, 8), (512, 256, 3, 3)], 256 * 8 * 8),  # a filter's 2304, and a norm over all but the batch
+        ([(64, 3, 16, 16)], 64 * 16 * 16),  # a norm over all but the channels
         ([(), (0, 4)], 4),
         ([], 0),
     ],
@@ -147,3 +148,39 @@ def test_a_convolution_in_one_accumulator(tmp_path: Path, accumulator: torch.dty
             total = (total.float() + term).to(accumulator)
     found = judge(reference, drawn, {"y": total.float().view(1, 4, 8, 8)})
     assert [passed] == [one.passed for one in found]
+
+
+BACKWARD = """
+import torch
+from kernelci.reference import check, like
+def cases():
+    yield check(rows=32, cols=256, dtype="float16")
+def inputs(case, draw):
+    names = ("x", "dy")
+    return {name: draw.normal(case.rows, case.cols, dtype=case.dtype) for name in names} | {"eps": 1e-6}
+def outputs(case):
+    return {"dx": like("x")}
+def reference(x, dy, eps):
+    scale = 1 / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
+    return (dy - x * scale * (dy * x * scale).mean(-1, keepdim=True)) * scale
+"""
+
+
+def _one_by_one(terms: torch.Tensor, accumulator: torch.dtype) -> torch.Tensor:
+    total = torch.zeros(len(terms), 1, dtype=accumulator)
+    for term in terms.split(1, dim=1):
+        total = (total.float() + term).to(accumulator)
+    return total.float()
+
+
+@pytest.mark.parametrize(("accumulator", "passed"), [(torch.float32, True), (torch.bfloat16, False)])
+def test_a_backward_pass_of_constant_rows(tmp_path: Path, accumulator: torch.dtype, passed: bool) -> None:
+    """dx is what is left where a row's dy and its mean cancel, far below an ulp of fp16 at its terms."""
+    path = tmp_path / "backward.py"
+    path.write_text(BACKWARD, encoding="utf-8")
+    reference = load(path)
+    drawn = make(reference, reference.cases()[0], "constant-rows:0", "s", "cpu")
+    x, dy = (drawn.inputs[name].float() for name in ("x", "dy"))
+    scale = torch.rsqrt(_one_by_one(x * x, accumulator) / 256 + 1e-6)
+    dx = (dy - x * scale * (_one_by_one(dy * x * scale, accumulator) / 256)) * scale
+    assert [passed] == [one.passed for one in judge(reference, drawn, {"dx": dx.half()})]
