@@ -34,14 +34,19 @@ class Truth(Struct, frozen=True):
 
 
 def ask(
-    reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec], equal: Equal = "few"
+    reference: Reference,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, TensorSpec],
+    equal: Equal = "few",
+    twice: bool = True,
 ) -> Truth:
-    """Compute both on the device of the inputs. Raises ReferenceFailed, also for results of another shape."""
+    """Compute both on the device of the inputs; not `twice`: nothing is `moved`, and less is allowed. Raises
+    ReferenceFailed, also for results of another shape."""
     names = tuple(outputs)
     oracle = reference.truth(widened(inputs, torch.float64), names)
     wide = widened(inputs, _accumulator(inputs))
-    twice = [name for name in names if is_float(dtype_of(outputs[name].dtype))]
-    again = reference.honest(moved(wide), names) if twice else {}
+    floats = [name for name in names if twice and is_float(dtype_of(outputs[name].dtype))]
+    again = reference.honest(moved(wide), names) if floats else {}
     honest = reference.honest(wide, names)
     for name in names:
         for values in (oracle[name], honest[name]):
@@ -52,7 +57,7 @@ def ask(
         {name: rounded(values, dtype_of(outputs[name].dtype)) for name, values in honest.items()},
         {
             name: _apart(again[name], (exact if _by_error(reference, outputs[name], equal) else honest)[name])
-            for name in twice
+            for name in floats
         },
         equal,
     )
@@ -77,9 +82,14 @@ def _check_shape(reference: Reference, name: str, values: torch.Tensor, spec: Te
 
 
 def ask_stacked(
-    reference: Reference, inputs: Mapping[str, Any], outputs: Mapping[str, TensorSpec], count: int
+    reference: Reference,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, TensorSpec],
+    count: int,
+    twice: bool = True,
 ) -> Truth:
-    """The truth of `count` calls at once: tensors of shape (count, …) in, and out. Raises ReferenceFailed.
+    """The truth of `count` calls at once: tensors of shape (count, …) in, and out; `twice` as in `ask`. Raises
+    ReferenceFailed.
 
     A reference that torch can't map over the first axis is asked once for each call.
     """
@@ -87,7 +97,7 @@ def ask_stacked(
     scalars = {name: value for name, value in inputs.items() if name not in tensors}
 
     def one(some: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], ...]:
-        truth = ask(reference, {**scalars, **some}, outputs)
+        truth = ask(reference, {**scalars, **some}, outputs, twice=twice)
         return truth.oracle, truth.honest, truth.moved
 
     try:

@@ -184,6 +184,38 @@ def test_a_reference_that_compares_itself_finds_what_is_wrong(bank: MakeBank) ->
     assert "output i of slot 3" in wrong(made)
 
 
+STEEP = """
+independent = {"rows": ("x",)}
+def cases():
+    yield bench("steep", rows=4, cols=33)
+def inputs(case, draw):
+    return {"x": draw.normal(case.rows, case.cols, dtype=torch.float32)}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x):
+    return (x * 1e6).cos()
+def honest(x):
+    return {"y": (x.double() * 1e6).cos()}
+"""
+
+
+def _off_by(bank: Bank, off: float) -> None:
+    bank.deal()
+    bank.slots_of("y").copy_((bank.slots_of("x").double() * 1e6).cos() + off)
+
+
+def test_what_an_ulp_of_an_input_costs_is_allowed(bank: MakeBank) -> None:
+    made = bank(STEEP)
+    _off_by(made, 2.0**-12)
+    made.check(COUNT)
+
+
+def test_more_than_an_ulp_of_an_input_costs_is_not(bank: MakeBank) -> None:
+    made = bank(STEEP)
+    _off_by(made, 2.0**-6)
+    assert "output y of slot 0" in wrong(made)
+
+
 def test_nothing_persists_in_the_l2_when_new_values_come(bank: MakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[str, bool]] = []
     made = bank(SCALED)
