@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 
@@ -184,3 +185,35 @@ def test_a_backward_pass_of_constant_rows(tmp_path: Path, accumulator: torch.dty
     scale = torch.rsqrt(_one_by_one(x * x, accumulator) / 256 + 1e-6)
     dx = (dy - x * scale * (_one_by_one(dy * x * scale, accumulator) / 256)) * scale
     assert [passed] == [one.passed for one in judge(reference, drawn, {"dx": dx.half()})]
+
+
+GROUP_NORM = """
+import torch
+from kernelci.reference import check, like
+def cases():
+    yield check(channels=128, dtype="float32")
+def inputs(case, draw):
+    x = draw.normal(1, case.channels, 8, 8, dtype=case.dtype)
+    return {"x": x, **{name: draw.normal(case.channels, dtype=case.dtype) for name in ("weight", "bias")}}
+def outputs(case):
+    return {"y": like("x")}
+def reference(x, weight, bias):
+    return torch.nn.functional.group_norm(x, 2, weight, bias)
+"""
+
+
+def test_a_group_norm_in_one_accumulator(tmp_path: Path) -> None:
+    """Of many equal elements the mean is off by hundreds of ulp, and all that follows from it."""
+    path = tmp_path / "group_norm.py"
+    path.write_text(GROUP_NORM, encoding="utf-8")
+    reference = load(path)
+    drawn = make(reference, reference.cases()[0], "ties:0", "s", "cpu")
+
+    def mean(values: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.add.accumulate(values.numpy(), axis=-1)[..., -1:] / values.shape[-1])
+
+    x = drawn.inputs["x"].view(2, -1)
+    centred = x - mean(x)
+    y = (centred * (mean(centred**2) + 1e-5).rsqrt()).view(1, 128, 8, 8)
+    weight, bias = (drawn.inputs[name][:, None, None] for name in ("weight", "bias"))
+    assert [True] == [one.passed for one in judge(reference, drawn, {"y": y * weight + bias})]
