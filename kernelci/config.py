@@ -215,12 +215,15 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = 120.0
     interpreter_timeout_s: Annotated[Seconds, Meta(description="deadline for one call in the CPU interpreter")] = 60.0
     interpreter_elements: Annotated[
+        AtLeastOne, Meta(description="largest case for the CPU interpreter, in elements of inputs and outputs")
+    ] = 2**19
+    interpreter_rows: Annotated[
         AtLeastOne,
         Meta(
-            description="largest case for the CPU interpreter, in elements of inputs and outputs; a row counts as 64 "
-            "at least, since the interpreter's time goes by programs"
+            description="largest case for the CPU interpreter, in rows of inputs and outputs: it takes 1.5 ms for each "
+            "program, which mostly has a row, and a call has `interpreter_timeout_s`"
         ),
-    ] = 2**19
+    ] = 2**13
     interpreter_flops: Annotated[Positive, Meta(description="largest case for the CPU interpreter, in FLOP")] = 1e8
     case_elements: Annotated[
         AtLeastOne, Meta(description="largest case of the correctness rung on a GPU, in output elements")

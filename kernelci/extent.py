@@ -12,21 +12,15 @@ from kernelci.workbench.protocol import TensorPlace
 FULL_TIER_TIMES = 16  # how much larger a case the full tier takes
 # Triton's interpreter computes in NumPy, which has no bfloat16: additions give the sum of the bit patterns.
 INTERPRETER_DTYPES = {"bfloat16": "float16"}
-# The interpreter's time goes by programs, about 2 ms each, and hardly by what one of them computes: 3,699 rows of one
-# element take 7 s, 128 rows of 128 elements 0.2 s. So a row, which is mostly a program's, counts as this many elements.
-INTERPRETED_ROW = 64
 
 
 class Extent(NamedTuple):
-    """How large a case is.
-
-    `touched`: elements of inputs and outputs; `written`: of outputs alone; `interpreted`: as `touched`, where a row (of
-    the last axis) that has elements counts as INTERPRETED_ROW at least; `flops`: FLOP.
-    """
+    """Elements of inputs and outputs, elements of outputs alone, rows (along the last axis) of inputs and outputs, and
+    FLOP of a case."""
 
     touched: int
     written: int
-    interpreted: int
+    rows: int
     flops: float
 
 
@@ -35,35 +29,28 @@ def extent(reference: Reference, case: Case) -> Extent:
     call = call_of(reference, case)
     read = [value.shape for value in call.arguments.values() if isinstance(value, TensorPlace)]
     written = [place.shape for place in call.outputs.values()]
-    return Extent(
-        touched=sum(map(math.prod, read + written)),
-        written=sum(map(math.prod, written)),
-        interpreted=sum(map(interpreted, read + written)),
-        flops=reference.cost(case, {}, {}).flops,
-    )
-
-
-def interpreted(shape: tuple[int, ...]) -> int:
-    """Elements of a tensor as the interpreter's cap counts them."""
-    *rows, cols = shape or (1,)
-    return math.prod(rows) * max(cols, INTERPRETED_ROW) if cols else 0
+    rows = sum(math.prod(shape[:-1]) for shape in read + written if math.prod(shape))
+    touched, own = (sum(map(math.prod, shapes)) for shapes in (read + written, written))
+    return Extent(touched, own, rows, reference.cost(case, {}, {}).flops)
 
 
 def beyond(reference: Reference, case: Case, config: Config, tier: str, interpreted: bool) -> Stop | None:
     """Why a case is beyond a device (the interpreter or a GPU) or tier, or None. Raises ReferenceFailed."""
     found = extent(reference, case)
+    # No matter of the tier: the deadline of a call is the same in all.
+    if interpreted and found.rows > config.interpreter_rows:
+        return Stop("interpreter-cost", f"{found.rows} rows in all tensors; the cap is {config.interpreter_rows}")
     if interpreted:
-        reason, elements, counted = "interpreter-cost", found.interpreted, f", a row as {INTERPRETED_ROW} at least"
+        reason, elements = "interpreter-cost", found.touched
         limits = (config.interpreter_elements, config.interpreter_flops)
     else:
-        reason, elements, counted = "cost", found.written, ""
+        reason, elements = "cost", found.written
         limits = (config.case_elements, config.case_flops)
     if tier == "full" or (reference.one_shape and not interpreted):  # there is no smaller case
         limits = (limits[0] * FULL_TIER_TIMES, limits[1] * FULL_TIER_TIMES)
     if elements <= limits[0] and found.flops <= limits[1]:
         return None
-    message = f"{elements} elements{counted} and {found.flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}"
-    return Stop(reason, message)
+    return Stop(reason, f"{elements} elements and {found.flops:.3g} FLOP; the cap is {limits[0]} and {limits[1]:.3g}")
 
 
 def as_run(case: Case, interpreted: bool) -> Case:

@@ -33,6 +33,7 @@ INTERPRETER_TIMEOUT_S = 15.0
 CALL_TIMEOUT_S = 45.0
 # The largest check cases are the only ones that reach kernels for long rows; one draw of each is cheap enough here.
 INTERPRETER_ELEMENTS = 2**21
+INTERPRETER_ROWS = 2304  # 3 s of the deadline, where each is a program's; the tallest case of a matmul has 2207
 
 # Sanitize stands between them; it takes long, and what it alone sees is no wrong answer.
 JUDGING = ("correctness", "perturb")
@@ -128,6 +129,7 @@ def _short(options: Config, folder: Path) -> Config:
         interpreter_timeout_s=min(options.interpreter_timeout_s, INTERPRETER_TIMEOUT_S),
         call_timeout_s=min(options.call_timeout_s, CALL_TIMEOUT_S),
         interpreter_elements=max(options.interpreter_elements, INTERPRETER_ELEMENTS),
+        interpreter_rows=min(options.interpreter_rows, INTERPRETER_ROWS),
         baselines=False,
     )
 

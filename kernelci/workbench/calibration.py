@@ -14,7 +14,7 @@ from kernelci.workbench.clock import Overhead, Window, overhead
 from kernelci.workbench.protocol import Call, Series, Source, TensorPlace
 from kernelci.workbench.series import usual_mode
 from kernelci.workbench.session import Session
-from kernelci.workbench.slots import stopwatch
+from kernelci.workbench.stopwatch import stopwatch
 
 COPY_BYTES = 2**30
 MATMUL_SIZE = 8192

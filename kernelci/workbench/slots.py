@@ -2,7 +2,6 @@
 
 import math
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from kernelci.workbench.judging import by_gates, by_reference
 from kernelci.workbench.narrow import is_float
 from kernelci.workbench.poison import bits, poisoned
 from kernelci.workbench.protocol import Call, Spots, TensorPlace, Value, Workspace
+from kernelci.workbench.stopwatch import stopwatch
 from kernelci.workbench.subject import changeable
 
 FAMILY = "normal:0"
@@ -378,22 +378,6 @@ class Bank:
                 f"output {name} of slot {first} is wrong ({share:.0%} of the slots that were checked): "
                 f"max abs error {found.errors.max_abs:.3g}, {found.worst_ratio:.3g} times the bound",
             )
-
-
-def stopwatch(device: str) -> Callable[[], float]:
-    """Started now; calling it waits for the referee's own work, and gives ns by the device's clock."""
-    if device == "cpu":
-        began = time.perf_counter_ns()
-        return lambda: float(time.perf_counter_ns() - began)
-    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    first.record()
-
-    def stop() -> float:
-        last.record()
-        torch.cuda.synchronize()
-        return float(first.elapsed_time(last) * 1e6)
-
-    return stop
 
 
 def _bytes(spec: TensorSpec) -> int:

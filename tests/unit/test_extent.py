@@ -31,23 +31,18 @@ def case(reference: Reference) -> Case:
 
 
 def test_scalars_take_no_room(reference: Reference, case: Case) -> None:
-    assert (4 * 32 + 4, 4, 4 * 64 + 64, 4000.0) == extent.extent(reference, case)
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [((), 64), ((3,), 64), ((100,), 100), ((3699, 1), 3699 * 64), ((2, 3, 128), 768), ((0, 5), 0), ((5, 0), 0)],
-)
-def test_interpreters_time_goes_by_rows(shape: tuple[int, ...], expected: int) -> None:
-    assert expected == extent.interpreted(shape)
+    assert (4 * 32 + 4, 4, 4 + 1, 4000.0) == extent.extent(reference, case)
 
 
 @pytest.mark.parametrize(
     ("options", "interpreted", "reason"),
     [
-        (Config(interpreter_elements=320), True, ""),
-        (Config(interpreter_elements=319), True, "interpreter-cost"),
+        (Config(interpreter_elements=132), True, ""),
+        (Config(interpreter_elements=131), True, "interpreter-cost"),
         (Config(interpreter_flops=3999.0), True, "interpreter-cost"),
+        (Config(interpreter_rows=5), True, ""),
+        (Config(interpreter_rows=4), True, "interpreter-cost"),
+        (Config(interpreter_rows=4), False, ""),
         (Config(case_elements=4, interpreter_elements=1), False, ""),
         (Config(case_elements=3), False, "cost"),
     ],
@@ -58,8 +53,21 @@ def test_caps(reference: Reference, case: Case, options: Config, interpreted: bo
 
 
 def test_the_full_tier_takes_more(reference: Reference, case: Case) -> None:
-    options = Config(interpreter_elements=319)
+    options = Config(interpreter_elements=131)
     assert extent.beyond(reference, case, options, "full", interpreted=True) is None
+
+
+def test_the_full_tier_takes_no_more_rows(reference: Reference, case: Case) -> None:
+    found = extent.beyond(reference, case, Config(interpreter_rows=4), "full", interpreted=True)
+    assert found is not None
+    assert "5 rows in all tensors; the cap is 4" == found.message
+
+
+def test_rows_of_nothing_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "sums.py"
+    path.write_text(TEXT.replace("rows=4, cols=32", "rows=4, cols=0"), encoding="utf-8")
+    empty = load(path)
+    assert 1 == extent.extent(empty, empty.cases()[0]).rows
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,12 @@ def test_where_one_case_is_asked_for_no_other_is_lost(climb: Climb) -> None:
     assert () == _lost(climb("run", {"reference": FEWER}, case="5-fp32"))
 
 
-CAP = "interpreter_elements = 130\n"
+CAP = "interpreter_elements = 100\n"
 
 
 def test_a_case_that_is_above_the_cap_now(climb: Climb) -> None:
     (found,) = _lost(climb("run", {"options": CAP}))
-    assert ("70-fp32", "skipped", True) == (found.case, found.how, "the cap is 130" in found.why)
+    assert ("70-fp32", "skipped", True) == (found.case, found.how, "the cap is 100" in found.why)
 
 
 def test_a_case_that_was_above_the_cap_before_is_not_lost(climb: Climb) -> None:
