@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 import torch
 
@@ -28,10 +27,25 @@ CASE = check(n=64, dtype="float16")
 DRAWS = ("normal:0", "normal:1", "tail:0", "zeros:0")
 
 
-def _reference(folder: Path, more: str = "") -> Reference:
-    path = folder / "twice.py"
-    path.write_text(TEXT + more, encoding="utf-8")
+def _reference(folder: Path, more: str = "", text: str = TEXT) -> Reference:
+    path = folder / "some.py"
+    path.write_text(text + more, encoding="utf-8")
     return load(path)
+
+
+def _only(folder: Path, text: str, draw: str) -> tuple[Reference, Drawn]:
+    """The reference with this text, and a draw of its only case."""
+    reference = _reference(folder, text=text)
+    (case,) = reference.cases()
+    return reference, make(reference, case, draw, "s", "cpu")
+
+
+def _one_by_one(terms: torch.Tensor, accumulator: torch.dtype) -> torch.Tensor:
+    """The sum of each row as one thread makes it: (rows, 1)."""
+    total = torch.zeros(len(terms), 1, dtype=accumulator)
+    for term in terms.split(1, dim=1):
+        total = (total.float() + term).to(accumulator)
+    return total.float()
 
 
 def _calls(reference: Reference) -> list[tuple[Drawn, dict[str, torch.Tensor]]]:
@@ -106,14 +120,9 @@ def reference(x):
 
 @pytest.mark.parametrize("draw", ["normal:0", "constant:0", "constant-rows:0", "ties:0", "zeros:0"])
 def test_a_sum_over_the_first_axis_in_one_accumulator_passes(tmp_path: Path, draw: str) -> None:
-    path = tmp_path / "sums.py"
-    path.write_text(SUMS, encoding="utf-8")
-    reference = load(path)
-    drawn = make(reference, check(n=4096, cols=32, dtype="float32"), draw, "s", "cpu")
-    one_by_one = torch.zeros(32)
-    for row in drawn.inputs["x"]:
-        one_by_one += row
-    assert [True] == [found.passed for found in judge(reference, drawn, {"y": one_by_one})]
+    reference, drawn = _only(tmp_path, SUMS, draw)
+    y = _one_by_one(drawn.inputs["x"].T, torch.float32)[:, 0]
+    assert [True] == [found.passed for found in judge(reference, drawn, {"y": y})]
 
 
 CONVOLUTION = """
@@ -136,18 +145,10 @@ def reference(x, w):
 @pytest.mark.parametrize(("accumulator", "passed"), [(torch.float32, True), (torch.bfloat16, False)])
 def test_a_convolution_in_one_accumulator(tmp_path: Path, accumulator: torch.dtype, passed: bool) -> None:
     """The large terms of `tail` are one in each row, and a convolution adds up many rows, here tap after tap."""
-    path = tmp_path / "convolution.py"
-    path.write_text(CONVOLUTION, encoding="utf-8")
-    reference = load(path)
-    drawn = make(reference, reference.cases()[0], "tail:0", "s", "cpu")
-    patches = torch.nn.functional.unfold(drawn.inputs["x"], 3, padding=1)[0].view(512, 9, 64)
-    weights = drawn.inputs["w"].view(4, 512, 9)
-    total = torch.zeros(4, 64, dtype=accumulator)
-    for tap in range(9):
-        for channel in range(512):
-            term = weights[:, channel, tap, None] * patches[channel, tap]
-            total = (total.float() + term).to(accumulator)
-    found = judge(reference, drawn, {"y": total.float().view(1, 4, 8, 8)})
+    reference, drawn = _only(tmp_path, CONVOLUTION, "tail:0")
+    patches = torch.nn.functional.unfold(drawn.inputs["x"], 3, padding=1)[0].T.reshape(1, 64, 512, 9)
+    terms = (drawn.inputs["w"].view(4, 1, 512, 9) * patches).transpose(2, 3).reshape(4 * 64, -1)
+    found = judge(reference, drawn, {"y": _one_by_one(terms, accumulator).view(1, 4, 8, 8)})
     assert [passed] == [one.passed for one in found]
 
 
@@ -167,20 +168,10 @@ def reference(x, dy, eps):
 """
 
 
-def _one_by_one(terms: torch.Tensor, accumulator: torch.dtype) -> torch.Tensor:
-    total = torch.zeros(len(terms), 1, dtype=accumulator)
-    for term in terms.split(1, dim=1):
-        total = (total.float() + term).to(accumulator)
-    return total.float()
-
-
 @pytest.mark.parametrize(("accumulator", "passed"), [(torch.float32, True), (torch.bfloat16, False)])
 def test_a_backward_pass_of_constant_rows(tmp_path: Path, accumulator: torch.dtype, passed: bool) -> None:
     """dx is what is left where a row's dy and its mean cancel, far below an ulp of fp16 at its terms."""
-    path = tmp_path / "backward.py"
-    path.write_text(BACKWARD, encoding="utf-8")
-    reference = load(path)
-    drawn = make(reference, reference.cases()[0], "constant-rows:0", "s", "cpu")
+    reference, drawn = _only(tmp_path, BACKWARD, "constant-rows:0")
     x, dy = (drawn.inputs[name].float() for name in ("x", "dy"))
     scale = torch.rsqrt(_one_by_one(x * x, accumulator) / 256 + 1e-6)
     dx = (dy - x * scale * (_one_by_one(dy * x * scale, accumulator) / 256)) * scale
@@ -204,16 +195,10 @@ def reference(x, weight, bias):
 
 def test_a_group_norm_in_one_accumulator(tmp_path: Path) -> None:
     """Of many equal elements the mean is off by hundreds of ulp, and all that follows from it."""
-    path = tmp_path / "group_norm.py"
-    path.write_text(GROUP_NORM, encoding="utf-8")
-    reference = load(path)
-    drawn = make(reference, reference.cases()[0], "ties:0", "s", "cpu")
-
-    def mean(values: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(np.add.accumulate(values.numpy(), axis=-1)[..., -1:] / values.shape[-1])
-
+    reference, drawn = _only(tmp_path, GROUP_NORM, "ties:0")
     x = drawn.inputs["x"].view(2, -1)
-    centred = x - mean(x)
-    y = (centred * (mean(centred**2) + 1e-5).rsqrt()).view(1, 128, 8, 8)
+    centred = x - _one_by_one(x, torch.float32) / x.shape[1]
+    variance = _one_by_one(centred**2, torch.float32) / x.shape[1]
+    y = (centred * (variance + 1e-5).rsqrt()).view(1, 128, 8, 8)
     weight, bias = (drawn.inputs[name][:, None, None] for name in ("weight", "bias"))
     assert [True] == [one.passed for one in judge(reference, drawn, {"y": y * weight + bias})]
